@@ -1,0 +1,171 @@
+"""Bootstrap and permutation null of RAPID, exact from counts and independent of n; NumPy only.
+
+Source: the derivation rests on RAPID's definition (Templ, Thees, Mueller 2026, section 3): the thresholds of a
+bootstrap replicate depend on its prevalences alone, and given the class sizes n*_c the hits of class c are binomial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .risk import class_threshold
+
+
+@dataclass(frozen=True)
+class BootstrapPlan:
+    """Thresholds drawn before any record is looked at.
+
+    Attributes:
+        sizes: (draws, classes) records of each class in each replicate.
+        thresholds: (draws, taus, classes) class thresholds of each replicate.
+    """
+
+    sizes: np.ndarray
+    thresholds: np.ndarray
+
+
+def plan_bootstrap(counts: np.ndarray, taus: Sequence[float], draws: int, seed: int) -> BootstrapPlan:
+    """Draw n* ~ Multinomial(n, n_c / n) and T*_c = b*_c + tau (1 - b*_c) for every replicate and tau.
+
+    Args:
+        counts: records per class.
+        taus: ascending thresholds of the curve.
+        draws: replicates.
+        seed: of the generator.
+    """
+    n = int(counts.sum())
+    sizes = np.random.default_rng(seed).multinomial(n, counts / n, size=draws)
+    share = sizes / n
+    return BootstrapPlan(sizes, class_threshold(share[:, None, :], np.asarray(taus)[None, :, None]))
+
+
+def bootstrap_hits(plan: BootstrapPlan, survival: Sequence[np.ndarray], seed: int) -> np.ndarray:
+    """Hits of every replicate at every tau.
+
+    Args:
+        plan: sizes and thresholds.
+        survival: per class (draws, taus): share of the class whose g exceeds the replicate's threshold.
+        seed: of the generator.
+
+    Returns:
+        (draws, taus) hits; within a replicate they do not increase with tau.
+    """
+    generator = np.random.default_rng(seed)
+    hits = np.zeros(plan.thresholds.shape[:2], dtype=np.int64)
+    for k, above in enumerate(survival):
+        # gaps between ascending thresholds: below the first, ..., above the last
+        edges = np.concatenate([np.ones((len(above), 1)), above, np.zeros((len(above), 1))], axis=1)
+        gaps = np.clip(edges[:, :-1] - edges[:, 1:], 0.0, 1.0)
+        drawn = generator.multinomial(plan.sizes[:, k], gaps / gaps.sum(axis=1, keepdims=True))
+        hits += np.cumsum(drawn[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    return hits
+
+
+@dataclass(frozen=True)
+class Null:
+    """Permutation null of a rate: targets shuffled against predictions.
+
+    Attributes:
+        mean, sd, q95: of the rate under the null.
+        p: share of the null at or above the observed rate. At large n it is small for any effect: no measure of size.
+        method: 'drawn' or 'moments'.
+    """
+
+    mean: float
+    sd: float
+    q95: float
+    p: float
+    method: str
+
+
+def categorical_moments(counts: np.ndarray, masks: np.ndarray, mask_counts: np.ndarray) -> tuple[float, float]:
+    """Exact mean and variance of the hits when targets are shuffled.
+
+    Args:
+        counts: n_k, records per class.
+        masks: (patterns, classes) bool: for which classes p_k exceeds its threshold.
+        mask_counts: records per pattern.
+
+    Returns:
+        Mean and variance of the number of hits.
+    """
+    n = float(counts.sum())
+    m = mask_counts @ masks
+    r = masks @ counts
+    return moments(n, float(counts @ m), float(mask_counts @ (r.astype(float) ** 2)), float(counts @ (m.astype(float) ** 2)))
+
+
+def moments(n: float, a: float, row_squares: float, column_squares: float) -> tuple[float, float]:
+    """Mean A/n and variance [A - sum r^2/n - sum c^2/n + A^2/n^2]/(n - 1) of the hits under shuffling.
+
+    Args:
+        n: records.
+        a: pairs (prediction, target) that would be a hit.
+        row_squares: sum over predictions of r_i^2, r_i = targets that prediction i would hit.
+        column_squares: sum over targets of c_j^2, c_j = predictions that would hit target j.
+    """
+    mean = a / n
+    if n < 2:
+        return mean, 0.0
+    variance = (a - row_squares / n - column_squares / n + (a / n) ** 2) / (n - 1.0)
+    return mean, max(0.0, variance)
+
+
+def null_from_moments(mean: float, variance: float, n: int, observed: int) -> Null:
+    """Normal tail, with the continuity correction of a count."""
+    from scipy.stats import norm
+
+    sd = float(np.sqrt(variance))
+    p = float(norm.sf((observed - 0.5 - mean) / sd)) if sd > 0 else float(observed <= mean + 1e-9)
+    return Null(mean / n, sd / n, (mean + float(norm.ppf(0.95)) * sd) / n, p, "moments")
+
+
+def categorical_null(
+    counts: np.ndarray, masks: np.ndarray, mask_counts: np.ndarray, observed: int, draws: int, seed: int
+) -> Null:
+    """Null of a categorical rate from draws of the table classes x patterns with both margins fixed.
+
+    Given the class sizes and the pattern sizes, shuffling makes the table of class by pattern multivariate
+    hypergeometric, class after class.
+    """
+    generator = np.random.default_rng(seed)
+    hits = np.zeros(draws, dtype=np.int64)
+    n = int(counts.sum())
+    method = "count" if n < 1_000_000 else "marginals"
+    for d in range(draws):
+        left = mask_counts.astype(np.int64)
+        for k, size in enumerate(counts[:-1]):
+            if not size:
+                continue
+            drawn = generator.multivariate_hypergeometric(left, int(size), method=method)
+            hits[d] += int(drawn @ masks[:, k])
+            left = left - drawn
+        hits[d] += int(left @ masks[:, len(counts) - 1])
+    return null_from_draws(hits / n, observed / n)
+
+
+def null_from_draws(draws: np.ndarray, observed: float) -> Null:
+    """p = (1 + #{null >= observed}) / (1 + draws), and mean, sd and 95 % point of the draws."""
+    p = (1 + int(np.sum(draws >= observed))) / (1 + len(draws))
+    return Null(float(draws.mean()), float(draws.std(ddof=1)), float(np.quantile(draws, 0.95)), p, "drawn")
+
+
+def fixed_sequence(thresholds: Sequence[float], observed: Sequence[float], null_q95: Sequence[float]) -> float | None:
+    """The data-driven threshold: the last one reached while the observed rate exceeds the null's 95 % point.
+
+    Args:
+        thresholds: in testing order: the smallest tau upwards, or the configured tolerance downwards.
+        observed, null_q95: rates at these thresholds.
+
+    Returns:
+        The last threshold of the unbroken run, or None; the error rate is 5 % over the whole sequence.
+    """
+    found = None
+    for threshold, rate, limit in zip(thresholds, observed, null_q95, strict=True):
+        if not rate > limit:
+            break
+        found = threshold
+    return found

@@ -1,0 +1,77 @@
+"""What an evaluation returns: tables as pandas frames, records as a Spark frame, warnings and seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+
+KEYS = (
+    "run_id", "registry", "release_id", "replicate", "scored_on", "qi_set", "sensitive_attribute", "measure",
+    "attacker",
+)
+SUMMARY = (
+    "run_id", "registry", "release_id", "replicate", "scored_on", "qi_set", "sensitive_attribute", "target_type",
+    "attacker", "measure", "weighting", "threshold", "n", "n_undefined", "n_at_risk", "rapid", "ci_low", "ci_high",
+    "ci_method", "confidence", "baseline_rate", "excess", "permutation_p", "null_mean", "null_sd", "null_q95",
+    "holdout_rate", "holdout_difference", "holdout_difference_low", "holdout_difference_high", "n_confident_claims",
+    "claims_correct", "sensitive_levels_rate", "accuracy", "macro_f1", "log_loss", "auc", "mae", "rmse", "r2",
+    "majority_rate", "n_train", "n_dropped", "n_unseen_level", "n_unseen_class", "seed", "status", "reason",
+    "fit_seconds", "score_seconds", "original_digest", "release_digest", "settings_digest", "package_version",
+    "evaluated_at", "quasi_identifiers", "release_date", "n_release", "population_reference", "copy_ceiling",
+)
+CURVE = (*KEYS, "weighting", "threshold", "n_at_risk", "rapid", "ci_low", "ci_high")
+CLASSES = (
+    *KEYS, "weighting", "class_label", "class_rank", "prevalence", "n", "n_at_risk", "rapid", "mean_true_prob",
+    "n_confident_claims", "claims_correct",
+)
+RECORDS = (
+    "run_id", "registry", "release_id", "replicate", "scored_on", "qi_set", "sensitive_attribute", "measure",
+    "attacker", "record_id", "score", "true_prob", "baseline", "error", "at_risk", "evaluated_at",
+)
+
+
+@dataclass
+class Assessment:
+    """RAPID of one release.
+
+    Attributes:
+        run_id, registry, release_id: what was evaluated.
+        summary: one row per combination, as table `risk_summary`.
+        curve, classes: as tables `risk_curve`, `risk_classes`.
+        tables: further result tables by name (subgroups, patterns, attribution), as pandas frames.
+        records: one row per record and combination, as table `risk_records`; a Spark frame.
+        warnings: what the reader must know.
+        seconds: by stage.
+        inputs: names, versions, row counts, digests.
+        evaluated_at: UTC.
+    """
+
+    run_id: str
+    registry: str
+    release_id: str
+    summary: pd.DataFrame
+    curve: pd.DataFrame
+    classes: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
+    records: DataFrame | None
+    warnings: list[str]
+    seconds: dict[str, float]
+    inputs: dict[str, Any]
+    evaluated_at: datetime
+    settings: str = ""
+    release_resources: Callable[[], None] = field(default=lambda: None, repr=False)
+
+    def close(self) -> None:
+        """Free what Spark holds for `records`; the frames in pandas stay."""
+        self.release_resources()
+        self.records = None
+
+
+def frame(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
+    """Rows as a frame with exactly these columns; what is not known is null."""
+    return pd.DataFrame([{c: row.get(c) for c in columns} for row in rows], columns=list(columns), dtype=object)

@@ -1,0 +1,48 @@
+"""One Spark session for the whole test run, started when first needed; each test leaves it as it found it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+# For short runs: a third off the start. Processes that tests start inherit both.
+os.environ.setdefault("RAPID_SPARK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("RAPID_SPARK_DRIVER_MEMORY", "2g")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes many seconds; runs last, leave out with -m 'not slow'")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first, and among them those without Spark."""
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, _uses_spark(item)))
+
+
+def _uses_spark(item: pytest.Item) -> bool:
+    return "spark" in getattr(item, "fixturenames", ())
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The session of the package, as a user gets it."""
+    from rapid_spark import session
+
+    spark = session.get()
+    yield spark
+    session.stop(spark)
+
+
+@pytest.fixture(autouse=True)
+def _clean_spark(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Drop a test's temporary views, and go back to the default schema."""
+    yield
+    if _uses_spark(request.node):
+        spark = request.getfixturevalue("spark")
+        spark.catalog.setCurrentDatabase("default")
+        for table in spark.catalog.listTables():
+            if table.isTemporary:
+                spark.catalog.dropTempView(table.name)
