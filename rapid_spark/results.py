@@ -23,8 +23,11 @@ SUMMARY = (
     "majority_rate", "n_train", "n_dropped", "n_unseen_level", "n_unseen_class", "seed", "status", "reason",
     "fit_seconds", "score_seconds", "original_digest", "release_digest", "settings_digest", "package_version",
     "evaluated_at", "quasi_identifiers", "release_date", "n_release", "population_reference", "copy_ceiling",
+    "holdout_difference_own", "relative_mae", "rapid_within_strata", "near_threshold", "data_driven_threshold",
+    "exploratory_threshold", "n_persons", "person_rapid", "person_ci_low", "person_ci_high", "n_households",
+    "household_rapid", "household_ci_low", "household_ci_high",
 )
-CURVE = (*KEYS, "weighting", "threshold", "n_at_risk", "rapid", "ci_low", "ci_high")
+CURVE = (*KEYS, "weighting", "threshold", "n_at_risk", "rapid", "ci_low", "ci_high", "baseline_rate")
 CLASSES = (
     *KEYS, "weighting", "class_label", "class_rank", "prevalence", "n", "n_at_risk", "rapid", "mean_true_prob",
     "n_confident_claims", "claims_correct",

@@ -46,11 +46,21 @@ class Result:
     classes: list[dict[str, float | int | str | None]] = field(default_factory=list)
     data_driven_threshold: float | None = None
     exploratory_threshold: float | None = None
-    notes: list[str] = field(default_factory=list)
+    draws: np.ndarray | None = None  # bootstrap draws of the rate at the configured threshold
+    calibration: list[dict[str, float | int | str]] = field(default_factory=list)
 
     @property
     def rapid(self) -> float | None:
         return self.n_at_risk / self.n if self.n else None
+
+    def widen(self, design_effect: float, settings: Intervals) -> None:
+        """Replace the interval by Wilson's with n_eff divided by a design effect (records come in clusters)."""
+        rate = self.rapid
+        if rate is None or not 0 < rate < 1:
+            return
+        variance = rate * (1.0 - rate) / self.n if self.draws is None else float(self.draws.var(ddof=1))
+        self.ci = intervals.wilson_neff(rate, self.n, variance * max(design_effect, 1e-9), settings.confidence)
+        self.ci_method = "wilson_neff, clusters"
 
 
 def grid_of(combination: Combination, config: Config) -> tuple[float, ...]:
@@ -131,12 +141,14 @@ def summarise_categorical(
         plan = plans[c.index]
         cells = core[core["combo"] == c.index]
         result = _rates(plan, cells, config.intervals, config.training.seed)
+        results[c.index], true_prob[c.index] = result, [0.0] * len(plan.classes.labels)
+        if not result.n:
+            continue
         exceeding = _exceeding(plan, ranks[ranks["combo"] == c.index])
         _baselines(result, plan, exceeding)
         if c.index in masks:
             _null(result, plan, masks[c.index], exceeding, config)
         _quality(result, plan, cells, ranks[ranks["combo"] == c.index], known_classes[c.index])
-        results[c.index] = result
         totals = cells.groupby("y")[["g", "n"]].sum().reindex(range(1, len(plan.classes.labels) + 1), fill_value=0)
         true_prob[c.index] = list((totals["g"] / totals["n"].where(totals["n"] > 0, 1)).to_numpy())
     return results, true_prob
@@ -273,6 +285,8 @@ def _rates(plan: _Plan, cells: pd.DataFrame, settings: Intervals, seed: int) -> 
     above = [_above(plan, cells, k) for k in range(len(labels))]
     sizes = cells.groupby("y")["n"].sum().reindex(range(1, len(labels) + 1), fill_value=0).to_numpy(dtype=np.int64)
     n = int(sizes.sum())
+    if not n:
+        return Result(ci_method=settings.method)
     at_edge = [np.searchsorted(plan.edges[k], plan.cuts[:, k]) for k in range(len(labels))]
     hits = np.array([above[k][at_edge[k]] for k in range(len(labels))]).astype(np.int64)  # (classes, taus)
     at = plan.grid.index(plan.combination.threshold)
@@ -282,8 +296,14 @@ def _rates(plan: _Plan, cells: pd.DataFrame, settings: Intervals, seed: int) -> 
             above[k][np.searchsorted(plan.edges[k], plan.bootstrap.thresholds[:, :, k])] / max(1, sizes[k])
             for k in range(len(labels))
         ]
-        draws = resampling.bootstrap_hits(plan.bootstrap, survival, seed) / n
-    result = Result(n=n, n_at_risk=int(hits[:, at].sum()), ci_method=settings.method)
+        bootstrap = plan.bootstrap
+        if not np.array_equal(sizes, plan.classes.counts):
+            # another table under the original's baselines: its own sizes are drawn, the thresholds stay
+            own = np.random.default_rng(seed + 1).multinomial(n, sizes / n, size=len(bootstrap.sizes))
+            bootstrap = resampling.BootstrapPlan(own, bootstrap.thresholds)
+        draws = resampling.bootstrap_hits(bootstrap, survival, seed) / n
+    result = Result(n=n, n_at_risk=int(hits[:, at].sum()), ci_method=settings.method,
+                    draws=None if draws is None else draws[:, at])
     for j, tau in enumerate(plan.grid):
         total = int(hits[:, j].sum())
         low, high = _interval(total, n, None if draws is None else draws[:, j], settings)

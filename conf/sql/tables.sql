@@ -1,0 +1,258 @@
+-- The tables of a store, schema version 1: a contract. rapid_spark reads names, types and constraints from here.
+-- One column a line. To create them by hand: USE SCHEMA catalog.schema, then this file, then views.sql.
+
+CREATE TABLE IF NOT EXISTS runs (
+  run_id string NOT NULL COMMENT 'evaluation',
+  attempt int NOT NULL COMMENT 'number of the attempt at this run_id, from 1',
+  state string NOT NULL COMMENT 'started, finished or failed: one row for the start and one for the end of an attempt',
+  command string COMMENT 'command that was run',
+  config string COMMENT 'configuration as JSON, without secrets',
+  settings_digest string COMMENT 'SHA-256 of the settings that decide the figures',
+  inputs string COMMENT 'JSON: names, Delta versions and row counts of what was read',
+  table_versions string COMMENT 'JSON: Delta version of each table after this attempt wrote into it',
+  package_versions string COMMENT 'JSON: versions of Python and of the libraries in use',
+  mlflow_run_id string COMMENT 'parent run in MLflow',
+  quasi_identifiers array<string> COMMENT 'columns an attacker is assumed to know, over all sets',
+  release_date date COMMENT 'date of the release, where the run has one release',
+  n_release bigint COMMENT 'rows of the release, where the run has one release',
+  started_at timestamp COMMENT 'start of the attempt, UTC',
+  ended_at timestamp COMMENT 'end of the attempt, UTC; null in the row of its start'
+) USING delta
+COMMENT 'Attempts at evaluations, append-only; figures count once the latest attempt of their run is finished'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE runs ADD CONSTRAINT known_state CHECK (state in ('started', 'finished', 'failed'));
+ALTER TABLE runs ADD CONSTRAINT attempt_from_one CHECK (attempt >= 1);
+
+CREATE TABLE IF NOT EXISTS risk_records (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original, or holdout: people who were not used to make the release',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  measure string NOT NULL COMMENT 'definition of the score',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  record_id string NOT NULL COMMENT 'key of the record',
+  score double COMMENT 'score under the measure; null for a continuous attribute',
+  true_prob double COMMENT 'probability the attacker gives to the true class',
+  baseline double COMMENT 'prevalence of the true class in the original',
+  error double COMMENT 'prediction error of a continuous attribute',
+  at_risk boolean COMMENT 'whether the record is at risk; null where undefined',
+  evaluated_at timestamp COMMENT 'time of the evaluation, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Restricted. One row per scored record and combination. A row confirms whether a guess made from the public release is right for this person, so even the flags are as sensitive as the attribute itself'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_records ADD CONSTRAINT known_scored_on CHECK (scored_on in ('original', 'holdout'));
+ALTER TABLE risk_records ADD CONSTRAINT true_prob_is_a_share CHECK (true_prob is null or true_prob between 0 and 1);
+ALTER TABLE risk_records ADD CONSTRAINT baseline_is_a_share CHECK (baseline is null or baseline between 0 and 1);
+
+CREATE TABLE IF NOT EXISTS risk_summary (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original, or holdout: people who were not used to make the release',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  target_type string COMMENT 'categorical or continuous',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none, or survey: figures for the population the weights stand for',
+  threshold double COMMENT 'score from which, or error up to which, a record is at risk',
+  n bigint COMMENT 'denominator: records with a defined outcome',
+  n_undefined bigint COMMENT 'records whose outcome is undefined, missing values among them',
+  n_at_risk bigint COMMENT 'records at risk',
+  rapid double COMMENT 'share of records at risk',
+  ci_low double COMMENT 'lower end of the interval of rapid',
+  ci_high double COMMENT 'upper end of the interval of rapid',
+  ci_method string COMMENT 'method of the interval',
+  confidence double COMMENT 'confidence of the interval',
+  baseline_rate double COMMENT 'rate at which the same rule flags records when the guess says nothing about them',
+  excess double COMMENT 'rapid minus baseline_rate',
+  permutation_p double COMMENT 'p-value of rapid under the permutation null',
+  null_mean double COMMENT 'mean of rapid under the permutation null',
+  null_sd double COMMENT 'standard deviation of rapid under the permutation null',
+  null_q95 double COMMENT '95 percent quantile of rapid under the permutation null',
+  holdout_rate double COMMENT 'rapid of people who were not used to make the release',
+  holdout_difference double COMMENT 'rapid minus holdout_rate',
+  holdout_difference_low double COMMENT 'lower end of its interval',
+  holdout_difference_high double COMMENT 'upper end of its interval',
+  n_confident_claims bigint COMMENT 'records for which the attacker would claim a class with confidence',
+  claims_correct double COMMENT 'share of confident claims that are right',
+  sensitive_levels_rate double COMMENT 'rapid over the records with a level declared sensitive',
+  accuracy double COMMENT 'share of records whose class the attacker guesses right',
+  macro_f1 double COMMENT 'F1 of the classes, averaged',
+  log_loss double COMMENT 'log loss of the attacker',
+  auc double COMMENT 'area under the ROC curve',
+  mae double COMMENT 'mean absolute error, in the unit of the attribute',
+  rmse double COMMENT 'root of the mean squared error, in the unit of the attribute',
+  r2 double COMMENT 'coefficient of determination',
+  majority_rate double COMMENT 'accuracy of always guessing the most frequent class',
+  n_train bigint COMMENT 'release rows the attacker trained on',
+  n_dropped bigint COMMENT 'release rows left out of training',
+  n_unseen_level bigint COMMENT 'records with a quasi-identifier level that the release does not have',
+  n_unseen_class bigint COMMENT 'records whose class the release does not have',
+  seed bigint COMMENT 'seed of the run',
+  status string NOT NULL COMMENT 'ok; undefined for a reason in the data; failed',
+  reason string COMMENT 'why the status is not ok',
+  fit_seconds double COMMENT 'seconds of fitting the attacker',
+  score_seconds double COMMENT 'seconds of scoring; what combinations share is divided among them',
+  original_digest string COMMENT 'digest of the original as it was read',
+  release_digest string COMMENT 'digest of the release as it was read',
+  settings_digest string COMMENT 'SHA-256 of the settings that decide the figures',
+  package_version string COMMENT 'version of rapid_spark',
+  evaluated_at timestamp COMMENT 'time of the evaluation, UTC',
+  quasi_identifiers array<string> COMMENT 'columns of the set',
+  release_date date COMMENT 'date of the release',
+  n_release bigint COMMENT 'rows of the release',
+  population_reference double COMMENT 'rate of an attacker who trains on other people of the original, by folds',
+  copy_ceiling double COMMENT 'rate of an attacker who trains on the original itself',
+  holdout_difference_own double COMMENT 'the same difference with each table scored under its own prevalences',
+  relative_mae double COMMENT 'mean of |y - guess| / |y| over records with y not 0',
+  rapid_within_strata double COMMENT 'share at risk with prevalences within the strata of baseline.by',
+  near_threshold double COMMENT 'share of records whose value lies within two standard deviations of its class threshold; large with atoms there, and then no bootstrap is consistent',
+  data_driven_threshold double COMMENT 'last threshold of the fixed sequence whose rate exceeds the permutation null; null: none',
+  exploratory_threshold double COMMENT 'the same, threshold by threshold: finds one in many independent targets too',
+  n_persons bigint COMMENT 'persons, where columns.person is configured',
+  person_rapid double COMMENT 'share of persons with any record at risk',
+  person_ci_low double COMMENT 'lower end of its Wilson interval',
+  person_ci_high double COMMENT 'upper end of its Wilson interval',
+  n_households bigint COMMENT 'households, where columns.household is configured',
+  household_rapid double COMMENT 'share of households with any record at risk',
+  household_ci_low double COMMENT 'lower end of its Wilson interval',
+  household_ci_high double COMMENT 'upper end of its Wilson interval'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'One row per combination, also when it could not be computed'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_summary ADD CONSTRAINT known_scored_on CHECK (scored_on in ('original', 'holdout'));
+ALTER TABLE risk_summary ADD CONSTRAINT known_status CHECK (status in ('ok', 'undefined', 'failed'));
+ALTER TABLE risk_summary ADD CONSTRAINT known_weighting CHECK (weighting in ('none', 'survey'));
+ALTER TABLE risk_summary ADD CONSTRAINT rapid_is_a_share CHECK (rapid is null or rapid between 0 and 1);
+ALTER TABLE risk_summary ADD CONSTRAINT at_risk_within_n CHECK (n_at_risk is null or n is null or n_at_risk between 0 and n);
+
+CREATE TABLE IF NOT EXISTS risk_curve (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  threshold double NOT NULL COMMENT 'threshold, or tolerance of a continuous attribute',
+  n_at_risk bigint COMMENT 'records at risk at this threshold',
+  rapid double COMMENT 'share of records at risk at this threshold',
+  ci_low double COMMENT 'lower end of its interval',
+  ci_high double COMMENT 'upper end of its interval',
+  baseline_rate double COMMENT 'rate when targets are shuffled against predictions, at this threshold; categorical'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'The share at risk over a grid of thresholds, per combination'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_curve ADD CONSTRAINT rapid_is_a_share CHECK (rapid is null or rapid between 0 and 1);
+
+CREATE TABLE IF NOT EXISTS risk_classes (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  class_label string NOT NULL COMMENT 'class of the sensitive attribute',
+  class_rank int COMMENT '1 for the most frequent class',
+  prevalence double COMMENT 'share of the class in the original',
+  n bigint COMMENT 'records of the class with a defined outcome',
+  n_at_risk bigint COMMENT 'records of the class at risk',
+  rapid double COMMENT 'share of the class at risk',
+  mean_true_prob double COMMENT 'mean probability the attacker gives to the class where it is true',
+  n_confident_claims bigint COMMENT 'records for which the attacker would claim this class with confidence',
+  claims_correct double COMMENT 'share of these claims that are right'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Risk by class of a categorical attribute, per combination'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_classes ADD CONSTRAINT rapid_is_a_share CHECK (rapid is null or rapid between 0 and 1);
+
+CREATE TABLE IF NOT EXISTS risk_subgroups (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  columns array<string> NOT NULL COMMENT 'quasi-identifiers that define the group: one, or a pair',
+  level array<string> NOT NULL COMMENT 'their levels, or bins of a numeric one, in the same order',
+  n bigint COMMENT 'records of the group with a defined outcome; null when suppressed',
+  n_at_risk bigint COMMENT 'records of the group at risk; null when suppressed',
+  rapid double COMMENT 'share of the group at risk; null when suppressed',
+  ci_low double COMMENT 'lower end of its interval; null when suppressed',
+  ci_high double COMMENT 'upper end of its interval; null when suppressed',
+  suppressed boolean NOT NULL COMMENT 'whether the figures are withheld because the cell could tell of a person'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Risk by level or bin of the quasi-identifiers; cells that could tell of a person are suppressed'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_subgroups ADD CONSTRAINT rapid_is_a_share CHECK (rapid is null or rapid between 0 and 1);
+ALTER TABLE risk_subgroups ADD CONSTRAINT suppressed_is_empty CHECK (not suppressed or (n is null and n_at_risk is null and rapid is null and ci_low is null and ci_high is null));
+
+CREATE TABLE IF NOT EXISTS risk_patterns (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  columns array<string> NOT NULL COMMENT 'quasi-identifiers of the pattern',
+  level array<string> NOT NULL COMMENT 'their levels or bins, in the same order',
+  n bigint COMMENT 'records with the pattern and a defined outcome; null when suppressed',
+  n_at_risk bigint COMMENT 'records with the pattern at risk; null when suppressed',
+  rapid double COMMENT 'share of them at risk; null when suppressed',
+  ci_low double COMMENT 'lower end of its interval; null when suppressed',
+  ci_high double COMMENT 'upper end of its interval; null when suppressed',
+  suppressed boolean NOT NULL COMMENT 'whether the figures are withheld because the cell could tell of a person'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Patterns of quasi-identifiers that carry most of the risk; cells that could tell of a person are suppressed'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_patterns ADD CONSTRAINT rapid_is_a_share CHECK (rapid is null or rapid between 0 and 1);
+ALTER TABLE risk_patterns ADD CONSTRAINT suppressed_is_empty CHECK (not suppressed or (n is null and n_at_risk is null and rapid is null and ci_low is null and ci_high is null));
+
+CREATE TABLE IF NOT EXISTS risk_attribution (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  term string NOT NULL COMMENT 'quasi-identifier, its level, or an interaction',
+  kind string NOT NULL COMMENT 'coefficient, marginal_effect, alone (rapid with this quasi-identifier only) or left_out (without it)',
+  estimate double COMMENT 'log odds of a coefficient, otherwise a difference of shares or a share',
+  std_error double COMMENT 'standard error of the estimate',
+  ci_low double COMMENT 'lower end of its interval',
+  ci_high double COMMENT 'upper end of its interval'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Which quasi-identifiers carry the risk, per combination'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_attribution ADD CONSTRAINT known_kind CHECK (kind in ('coefficient', 'marginal_effect', 'alone', 'left_out'));

@@ -1,0 +1,179 @@
+-- Views of a store. Each reads only runs whose latest attempt is finished, and speaks of original records.
+-- In an order in which each finds what it reads.
+
+CREATE OR REPLACE VIEW finished_runs
+COMMENT 'Runs whose latest attempt is finished, one row each'
+AS
+SELECT runs.*
+FROM runs
+JOIN (SELECT run_id, max(attempt) AS attempt FROM runs GROUP BY run_id) AS latest USING (run_id, attempt)
+WHERE state = 'finished';
+
+CREATE OR REPLACE VIEW finished_summary
+COMMENT 'risk_summary of finished runs'
+AS
+SELECT risk_summary.*
+FROM risk_summary
+LEFT SEMI JOIN finished_runs USING (run_id);
+
+CREATE OR REPLACE VIEW latest_runs
+COMMENT 'The last finished run per registry, release and settings'
+AS
+WITH evaluated AS (
+  SELECT DISTINCT run_id, registry, release_id, settings_digest, release_date FROM risk_summary
+),
+ranked AS (
+  SELECT
+    evaluated.registry,
+    evaluated.release_id,
+    evaluated.settings_digest,
+    run_id,
+    finished_runs.attempt,
+    finished_runs.command,
+    evaluated.release_date,
+    finished_runs.mlflow_run_id,
+    finished_runs.started_at,
+    finished_runs.ended_at,
+    row_number() OVER (
+      PARTITION BY evaluated.registry, evaluated.release_id, evaluated.settings_digest
+      ORDER BY finished_runs.ended_at DESC, finished_runs.started_at DESC, run_id DESC
+    ) AS place
+  FROM evaluated
+  JOIN finished_runs USING (run_id)
+)
+SELECT * EXCEPT (place) FROM ranked WHERE place = 1;
+
+-- rapid_sd is the spread over replicates of the mean over attackers, with divisor m - 1: null for one replicate.
+CREATE OR REPLACE VIEW release_risk (
+  run_id COMMENT 'evaluation',
+  registry COMMENT 'registry the release was made from',
+  release_id COMMENT 'release under evaluation',
+  qi_set COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute COMMENT 'attribute the attackers guess',
+  measure COMMENT 'definition of the score',
+  attackers COMMENT 'attackers with a figure',
+  replicates COMMENT 'replicates with a figure, the pooled one apart',
+  rapid_mean COMMENT 'mean over attackers of the mean over replicates',
+  rapid_sd COMMENT 'standard deviation over replicates of the mean over attackers, divisor m - 1',
+  rapid_pooled COMMENT 'largest over attackers who train on all replicates together',
+  rapid_max COMMENT 'largest over attackers of the mean over replicates',
+  worst_attacker COMMENT 'attacker of rapid_max; the first by name among equals',
+  rapid_decisive COMMENT 'the larger of rapid_max and rapid_pooled: the figure to decide by',
+  not_ok COMMENT 'combinations without a figure, undefined or failed'
+)
+COMMENT 'Risk of a release per attribute and set of quasi-identifiers, over attackers and replicates; original records'
+AS
+WITH combinations AS (
+  SELECT
+    run_id, registry, release_id, qi_set, sensitive_attribute, measure, attacker, replicate,
+    CASE WHEN status = 'ok' THEN rapid END AS rapid
+  FROM finished_summary
+  WHERE scored_on = 'original' AND weighting = 'none'
+),
+of_attacker AS (
+  SELECT
+    run_id, registry, release_id, qi_set, sensitive_attribute, measure, attacker,
+    avg(rapid) FILTER (WHERE replicate > 0) AS mean,
+    max(rapid) FILTER (WHERE replicate = 0) AS pooled,
+    count(rapid) AS figures,
+    count(*) - count(rapid) AS not_ok
+  FROM combinations
+  GROUP BY ALL
+),
+of_replicate AS (
+  SELECT run_id, registry, release_id, qi_set, sensitive_attribute, measure, replicate, avg(rapid) AS mean
+  FROM combinations
+  WHERE replicate > 0
+  GROUP BY ALL
+),
+spread AS (
+  SELECT
+    run_id, registry, release_id, qi_set, sensitive_attribute, measure,
+    count(mean) AS replicates,
+    stddev_samp(mean) AS rapid_sd
+  FROM of_replicate
+  GROUP BY ALL
+),
+suite AS (
+  SELECT
+    run_id, registry, release_id, qi_set, sensitive_attribute, measure,
+    count_if(figures > 0) AS attackers,
+    avg(mean) AS rapid_mean,
+    max(pooled) AS rapid_pooled,
+    max(mean) AS rapid_max,
+    min(CASE WHEN mean IS NOT NULL THEN struct(-mean, attacker) END).attacker AS worst_attacker,
+    sum(not_ok) AS not_ok
+  FROM of_attacker
+  GROUP BY ALL
+)
+SELECT
+  run_id, registry, release_id, qi_set, sensitive_attribute, measure,
+  attackers,
+  coalesce(replicates, 0) AS replicates,
+  rapid_mean,
+  rapid_sd,
+  rapid_pooled,
+  rapid_max,
+  worst_attacker,
+  greatest(rapid_max, rapid_pooled) AS rapid_decisive,
+  not_ok
+FROM suite
+LEFT JOIN spread USING (run_id, registry, release_id, qi_set, sensitive_attribute, measure);
+
+-- Shares need every record: where a store keeps only the records at risk (store.records), they are null.
+CREATE OR REPLACE VIEW joint_risk (
+  run_id COMMENT 'evaluation',
+  registry COMMENT 'registry the release was made from',
+  release_id COMMENT 'release under evaluation',
+  qi_set COMMENT 'named set of quasi-identifiers',
+  replicate COMMENT 'copy of the release, 0 for all copies together',
+  measure COMMENT 'definition of the score',
+  combinations COMMENT 'attributes times attackers that have a figure',
+  n_records COMMENT 'records with an outcome in any of them',
+  n_any COMMENT 'records at risk in at least one of them',
+  share_any COMMENT 'share of records at risk in at least one of them',
+  share_all COMMENT 'share of records at risk in each in which their outcome is defined',
+  mean_count COMMENT 'mean number of them in which a record is at risk',
+  complete COMMENT 'whether the store holds every record of these combinations'
+)
+COMMENT 'Risk of records over all attributes and attackers of a run together; original records'
+AS
+WITH of_record AS (
+  SELECT
+    run_id, registry, release_id, qi_set, replicate, measure, record_id,
+    count(at_risk) AS defined,
+    count_if(at_risk) AS hits
+  FROM risk_records
+  LEFT SEMI JOIN finished_runs USING (run_id)
+  WHERE scored_on = 'original'
+  GROUP BY ALL
+  HAVING count(at_risk) > 0
+),
+joint AS (
+  SELECT
+    run_id, registry, release_id, qi_set, replicate, measure,
+    count(*) AS n_records,
+    count_if(hits > 0) AS n_any,
+    count_if(hits = defined) AS n_all,
+    sum(hits) AS hits,
+    sum(defined) AS outcomes
+  FROM of_record
+  GROUP BY ALL
+),
+expected AS (
+  SELECT run_id, registry, release_id, qi_set, replicate, measure, count(*) AS combinations, sum(n) AS outcomes
+  FROM finished_summary
+  WHERE scored_on = 'original' AND weighting = 'none' AND status = 'ok'
+  GROUP BY ALL
+)
+SELECT
+  run_id, registry, release_id, qi_set, replicate, measure,
+  combinations,
+  n_records,
+  n_any,
+  CASE WHEN joint.outcomes = expected.outcomes THEN n_any / n_records END AS share_any,
+  CASE WHEN joint.outcomes = expected.outcomes THEN n_all / n_records END AS share_all,
+  CASE WHEN joint.outcomes = expected.outcomes THEN hits / n_records END AS mean_count,
+  joint.outcomes = expected.outcomes AS complete
+FROM joint
+JOIN expected USING (run_id, registry, release_id, qi_set, replicate, measure);

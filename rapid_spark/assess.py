@@ -1,0 +1,155 @@
+"""The pipeline: original, release and configuration in, an Assessment out; it reads and writes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from . import control, schema, training
+from .attackers import Feature, Fitted
+from .config import Config, settings_json
+from .io import Source
+from .pipeline import Found, State, score, summarise, summarise_holdout
+from .results import Assessment
+from .rows import Rows, settings_digest
+from .schema import Aligned
+from .training import FitKey
+
+__all__ = ["Clock", "evaluate", "quiet", "replicates", "settings_digest"]
+
+
+def quiet(_: str) -> None:
+    """No progress."""
+
+
+@dataclass
+class Clock:
+    """Seconds by stage, and where to say which stage runs."""
+
+    say: Callable[[str], None]
+    seconds: dict[str, float]
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self.say(name)
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+
+def evaluate(
+    spark: SparkSession,
+    original: Source,
+    releases: dict[int, Source],
+    config: Config,
+    run_id: str,
+    holdout: Source | None = None,
+    cores: int = 2,
+    say: Callable[[str], None] = quiet,
+    keep: Callable[[FitKey, Fitted], None] | None = None,
+) -> Assessment:
+    """Evaluate one release (all its replicates, attributes, quasi-identifier sets and attackers).
+
+    Args:
+        spark: session.
+        original, releases, holdout: tables as read; replicates are numbered from 1.
+        config: settings.
+        run_id: written into every row.
+        cores: threads of fitting.
+        say: called with the name of each stage.
+        keep: given each fitted attacker, where they are to be stored.
+
+    Raises:
+        SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
+    """
+    clock = Clock(say, {})
+    with clock.stage("checking tables"):
+        aligned = schema.align(original, releases, config, holdout)
+    with clock.stage("reading release"):
+        rows, warnings = training.release_rows(aligned, config)
+    with clock.stage("fitting attackers"):
+        fits, missing = training.fit_all(spark, aligned, rows, config, cores, say, keep)
+    state = State(spark, aligned, config, fits, missing, cores, [*aligned.warnings, *warnings])
+    scored = {}
+    with clock.stage("scoring original"):
+        scored["original"] = score(state, aligned.original)
+    with clock.stage("summing up"):
+        found = summarise(state, scored["original"])
+    other = None
+    if aligned.holdout is not None:
+        with clock.stage("scoring holdout"):
+            scored["holdout"] = score(state, aligned.holdout)
+            other = summarise_holdout(state, scored["holdout"], found)
+            keyed = bool(config.columns.key)
+            state.warnings.append(control.compare(aligned, state.classes, config.training.seed, keyed).sentence())
+    references = {}
+    if config.training.references:
+        with clock.stage("fitting references"):
+            references = _references(state, found)
+    evaluated_at = datetime.now(UTC).replace(tzinfo=None)
+    common = {"run_id": run_id, "registry": config.registry, "release_id": config.release_id, "weighting": "none",
+              "evaluated_at": evaluated_at}
+    rows_of = Rows(state, common, found, other, references, clock.seconds["scoring original"])
+
+    def free() -> None:
+        for part in scored.values():
+            part.free()
+        aligned.close()
+
+    return Assessment(
+        run_id=run_id, registry=config.registry, release_id=config.release_id,
+        summary=rows_of.summary(), curve=rows_of.curve(), classes=rows_of.classes(), tables={},
+        records=rows_of.records(scored), warnings=state.warnings, seconds=clock.seconds,
+        inputs=_inputs(aligned, original, releases), evaluated_at=evaluated_at, settings=settings_json(config),
+        release_resources=free,
+    )
+
+
+def _references(state: State, found: Found) -> dict[int, tuple[float, float]]:
+    """Population reference and copy ceiling of every attacker, attribute and set; the same for every replicate."""
+    rows = control.reference_rows(state.aligned, state.config)
+    known: dict[tuple[str, str, str], tuple[float, float]] = {}
+    result = {}
+    for key, c in state.combinations:
+        if c.index not in found.results or (c.categorical and c.measure != "normalized_gain"):
+            continue
+        place = (key.qi_set, key.sensitive_attribute, key.attacker)
+        if place not in known:
+            features = [Feature(q.column, q.kind) for q in state.aligned.quasi_identifiers
+                        if q.column in state.aligned.sets[key.qi_set]]
+            target = next(t for t in state.aligned.targets if t.name == key.sensitive_attribute)
+            attacker = next(a for a in state.config.attackers if a.name == key.attacker)
+            known[place] = control.references(
+                rows[[*(f.name for f in features), target.column]], features, target, attacker, state.config,
+                state.classes.get(target.name), found.targets.get(target.name, {}).get("spread"), state.cores,
+            )
+        result[c.index] = known[place]
+    return result
+
+
+def _inputs(aligned: Aligned, original: Source, releases: dict[int, Source]) -> dict[str, Any]:
+    return {
+        "original": {"name": original.name, "version": original.version, "rows": aligned.n_original,
+                     "digest": aligned.original_digest},
+        "releases": {
+            str(r): {"name": s.name, "version": s.version, "rows": aligned.n_release.get(r)}
+            for r, s in releases.items()
+        },
+        "release_digest": aligned.release_digest,
+        "columns": {
+            **{q.name: q.kind for q in aligned.quasi_identifiers}, **{t.name: t.type for t in aligned.targets},
+        },
+    }
+
+
+def replicates(sources: Sequence[Source]) -> dict[int, Source]:
+    """Number the files of a release 1..m."""
+    return {i + 1: source for i, source in enumerate(sources)}

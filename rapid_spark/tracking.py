@@ -1,0 +1,283 @@
+"""Settings, figures and plots of an evaluation to MLflow, beside the computation and never in its way.
+
+Every call to MLflow runs in order on a thread of its own, so that the first use of a store (seconds) costs nothing and
+a tracking server that does not answer cannot stop an evaluation. What fails is kept in `Tracker.problem`.
+Aggregates only: no record, key, class label or value of a person goes to MLflow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitedTooLong
+from dataclasses import dataclass
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from .config import Config, ConfigError
+from .locks import held
+from .results import Assessment
+from .strictjson import dumps, strict
+from .tracked import METRICS, datasets, key_part, library_versions, parameters, plain, redact, release_metrics
+
+logger = logging.getLogger(__name__)
+DEFAULT_EXPERIMENT = "rapid-spark"
+WAIT = 120.0  # seconds for MLflow to take what it was given
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs go.
+
+    Attributes:
+        uri: MLflow tracking URI; None leaves it to MLflow (Databricks).
+        experiment: name or id.
+        directory: of a local SQLite store that is made at need; None elsewhere.
+    """
+
+    uri: str | None
+    experiment: str
+    directory: Path | None = None
+
+    @property
+    def shown(self) -> str:
+        """The URI without user and password."""
+        return redact(self.uri) if self.uri else "Databricks workspace"
+
+
+def place(config: Config, directory: Path | None, user: str | None = None) -> Place:
+    """Decide where runs go: the configuration, MLflow's variables, the Databricks workspace, or the store's directory.
+
+    Args:
+        config: settings.
+        directory: the store's directory; None for a catalog.
+        user: name of the Databricks user, whose folder holds the experiment by default.
+
+    Raises:
+        ConfigError: there is no place; the text says what to set.
+    """
+    settings = config.tracking
+    experiment = settings.experiment or os.environ.get("MLFLOW_EXPERIMENT_ID") or os.environ.get("MLFLOW_EXPERIMENT_NAME")
+    uri = settings.uri or os.environ.get("MLFLOW_TRACKING_URI")
+    if uri:
+        return Place(uri, experiment or DEFAULT_EXPERIMENT)
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        return Place(None, experiment or (f"/Users/{user}/{DEFAULT_EXPERIMENT}" if user else f"/Shared/{DEFAULT_EXPERIMENT}"))
+    if directory is None:
+        raise ConfigError("tracking.uri: a store in a catalog has no directory for an MLflow store; name its URI")
+    folder = directory.absolute() / "mlflow"
+    return Place(f"sqlite:///{folder / 'mlflow.db'}", experiment or DEFAULT_EXPERIMENT, folder)
+
+
+def check(config: Config) -> None:
+    """Refuse settings that cannot work here.
+
+    Raises:
+        ConfigError: the fitted attackers are to be stored, but what writes them without pickle is not installed.
+    """
+    if config.tracking.enabled and config.tracking.log_model and util.find_spec("skops") is None:
+        raise ConfigError(
+            "tracking.log_model: attackers are stored without pickle, by skops, which is not installed: "
+            "pip install skops, or leave the setting out"
+        )
+
+
+class Tracker:
+    """One parent run of an evaluation and its children.
+
+    Attributes:
+        problem: why tracking is missing or incomplete; None while all is well.
+        run_id: id of the parent run once it exists.
+    """
+
+    def __init__(self, where: Place, config: Config, run_id: str, command: str = "evaluate") -> None:
+        self.where = where
+        self.problem: str | None = None
+        self.run_id: str | None = None
+        self._config, self._evaluation, self._command = config, run_id, command
+        self._client: Any = None
+        self._experiment = ""
+        self._open: list[str] = []
+        self._tasks: queue.SimpleQueue[tuple[Callable[[], None], Future[None]] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name="mlflow", daemon=True).start()
+
+    def start(self) -> None:
+        """Open the store and the parent run, in the background."""
+        self._submit(self._begin)
+
+    def log(self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None = None) -> None:
+        """Log what was found, as a child of its registry and release, and wait for it.
+
+        Args:
+            assessment: results.
+            versions: Delta version by table, as written.
+            models: folder with the fitted attackers, where they are to be stored.
+        """
+        self._wait(self._submit(lambda: self._log(assessment, versions, models)))
+
+    def end(self, status: str) -> None:
+        """Close the runs, 'FINISHED' or 'FAILED', and wait for it."""
+        self._wait(self._submit(lambda: self._end(status), always=True))
+        self._tasks.put(None)
+
+    def wait_for_run(self, seconds: float = WAIT) -> str | None:
+        """The parent run's id, or None where tracking is missing."""
+        self._wait(self._submit(lambda: None), seconds)
+        return self.run_id
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            function, done = task
+            function()
+            done.set_result(None)
+
+    def _submit(self, function: Callable[[], None], always: bool = False) -> Future[None]:
+        def guarded() -> None:
+            if self.problem is not None and not always:
+                return
+            try:
+                function()
+            except Exception as error:
+                logger.debug("tracking failed", exc_info=True)
+                self.problem = self.problem or _problem(error, self.where)
+
+        done: Future[None] = Future()
+        self._tasks.put((guarded, done))
+        return done
+
+    def _wait(self, done: Future[None], seconds: float = WAIT) -> None:
+        try:
+            done.result(seconds)
+        except WaitedTooLong:
+            self.problem = self.problem or f"MLflow at {self.where.shown} did not answer within {seconds:.0f} seconds"
+
+    def _begin(self) -> None:
+        # A server that does not answer is given seconds, not the many minutes of MLflow's defaults.
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
+        for noisy in ("mlflow", "alembic"):
+            logging.getLogger(noisy).setLevel(logging.ERROR)
+        from mlflow import MlflowClient
+        from mlflow.tracking.context.registry import resolve_tags
+
+        with self._alone():
+            self._client = MlflowClient(tracking_uri=self.where.uri)
+            self._experiment = self._find_experiment()
+        self._close_stale()
+        config = self._config
+        tags = {
+            "run_id": self._evaluation, "registry": config.registry, "release": config.release_id,
+            "command": self._command, **{f"version.{k}": v for k, v in library_versions().items()},
+        }
+        parent = self._client.create_run(self._experiment, tags=resolve_tags(tags), run_name=self._evaluation)
+        self.run_id = parent.info.run_id
+        self._open.append(parent.info.run_id)
+        self._log_parameters(parent.info.run_id)
+
+    def _alone(self) -> contextlib.AbstractContextManager[None]:
+        """A lock while a local store is made: two first uses at once would break its tables."""
+        directory = self.where.directory
+        return contextlib.nullcontext() if directory is None else held(directory / "creation.lock")
+
+    def _find_experiment(self) -> str:
+        name = self.where.experiment
+        if name.isdigit():
+            return str(self._client.get_experiment(name).experiment_id)
+        found = self._client.get_experiment_by_name(name)
+        if found is None:
+            artifacts = (self.where.directory / "artifacts").as_uri() if self.where.directory else None
+            try:
+                return str(self._client.create_experiment(name, artifact_location=artifacts))
+            except Exception:  # made by another process in between
+                found = self._client.get_experiment_by_name(name)
+                if found is None:
+                    raise
+        if found.lifecycle_stage != "active":
+            raise _Unusable(f"the experiment {name!r} is deleted: restore it, or name another one")
+        return str(found.experiment_id)
+
+    def _close_stale(self) -> None:
+        """Runs of the same evaluation that a killed process left open."""
+        query = f"tags.run_id = '{self._evaluation}' and attributes.status = 'RUNNING'"
+        for run in self._client.search_runs([self._experiment], query):
+            self._client.set_terminated(run.info.run_id, "KILLED")
+
+    def _log_parameters(self, run: str) -> None:
+        from mlflow.entities import Param
+
+        short, long = parameters(self._config)
+        params = [Param(k, v) for k, v in short.items()]
+        for i in range(0, len(params), 100):
+            self._client.log_batch(run, params=params[i : i + 100])
+        for path, value in long.items():
+            self._client.log_text(run, dumps(value), f"parameters/{path}.json")
+
+    def _log(self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None) -> None:
+        from .figures import threshold_curves
+
+        tags = {"registry": assessment.registry, "release": assessment.release_id}
+        child = self._child(f"{assessment.registry} {assessment.release_id}", str(self.run_id), tags)
+        self._client.log_inputs(child, datasets=datasets(assessment.inputs))
+        self._metrics(child, release_metrics(assessment))
+        if versions:
+            self._client.log_dict(child, strict(dict(versions)), "table_versions.json")
+        self._client.log_table(child, plain(assessment.summary), "combinations.json")
+        if len(assessment.curve):
+            self._client.log_table(child, plain(assessment.curve), "risk_curve.json")
+            self._client.log_figure(child, threshold_curves(assessment.curve, assessment.summary), "risk_curve.png")
+        if models is not None:
+            self._client.log_artifacts(child, str(models), "attackers")
+        if self._config.tracking.level == "combination":
+            self._log_combinations(assessment, child, tags)
+        self._metrics(str(self.run_id), {f"seconds/{key_part(k)}": v for k, v in assessment.seconds.items()})
+        self._close(child, "FINISHED")
+
+    def _log_combinations(self, assessment: Assessment, parent: str, tags: dict[str, str]) -> None:
+        for row in assessment.summary.to_dict("records"):
+            names = {k: str(row[k]) for k in ("replicate", "qi_set", "sensitive_attribute", "attacker", "measure")}
+            status = {"status": str(row["status"]), **({"reason": row["reason"]} if row["reason"] else {})}
+            run = self._child(" ".join(names.values()), parent, {**tags, **names, **status})
+            self._metrics(run, {k: row[k] for k in METRICS})
+            self._close(run, "FAILED" if row["status"] == "failed" else "FINISHED")
+
+    def _child(self, name: str, parent: str, tags: dict[str, str]) -> str:
+        tags = {**tags, "run_id": self._evaluation, "mlflow.parentRunId": parent}
+        run: str = self._client.create_run(self._experiment, tags=tags, run_name=name).info.run_id
+        self._open.append(run)
+        return run
+
+    def _metrics(self, run: str, figures: Mapping[str, Any]) -> None:
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        known = {k: strict(v) for k, v in figures.items()}
+        metrics = [Metric(k, float(v), now, 0) for k, v in known.items() if v is not None]
+        for i in range(0, len(metrics), 900):
+            self._client.log_batch(run, metrics=metrics[i : i + 900])
+
+    def _close(self, run: str, status: str) -> None:
+        self._client.set_terminated(run, status)
+        self._open.remove(run)
+
+    def _end(self, status: str) -> None:
+        for run in reversed(list(self._open)):
+            self._close(run, status)
+
+
+class _Unusable(Exception):
+    """Tracking is impossible for the reason given."""
+
+
+def _problem(error: Exception, where: Place) -> str:
+    if isinstance(error, _Unusable):
+        return str(error)
+    if isinstance(error, ImportError):
+        return f"MLflow at {where.shown} needs {error.name or 'a package that is not installed'}: pip install mlflow"
+    return f"MLflow at {where.shown} failed with {type(error).__name__}"
