@@ -35,8 +35,9 @@ TEST = [
     "hypothesis>=6.100,<7",
     "deltalake>=1.5,<2",
     "databricks-bundles>=1.22,<2",
-    "ruff>=0.12,<0.18",
-    "mypy>=1.15,<3",
+    "ruff>=0.15,<0.18",
+    "mypy>=2,<2.5",
+    "pandas-stubs>=3.0,<3.2",
     "types-PyYAML",
     "build>=1.2,<2",
 ]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import ModuleType
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from . import control, schema, training
+from . import control, io, schema, session, training
 from .attackers import Feature, Fitted
-from .config import Config, settings_json
+from .config import Config, Table, parse, settings_json
 from .io import Source
 from .pipeline import Found, State, score, summarise, summarise_holdout
 from .results import Assessment
@@ -21,7 +24,7 @@ from .rows import Rows, settings_digest
 from .schema import Aligned
 from .training import FitKey
 
-__all__ = ["Clock", "evaluate", "quiet", "replicates", "settings_digest"]
+__all__ = ["Clock", "assess", "evaluate", "new_run_id", "quiet", "replicates", "settings_digest"]
 
 
 def quiet(_: str) -> None:
@@ -43,6 +46,64 @@ class Clock:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+
+def new_run_id() -> str:
+    """The time (UTC) and a random suffix, so that ids sort and two runs of one second differ."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def assess(
+    original: Any,
+    release: Any,
+    config: Config | Mapping[str, Any],
+    holdout: Any = None,
+    *,
+    run_id: str | None = None,
+) -> Assessment:
+    """RAPID of a release, from frames or files; nothing is stored or tracked.
+
+    Args:
+        original: real people: a pandas or Spark frame, or a path.
+        release: what is published, likewise; a list of them is the replicates of one release.
+        config: settings, as `load` gives them or as a mapping.
+        holdout: real people who were not used to make the release.
+        run_id: written into every row; a new one when left out.
+
+    Returns:
+        The assessment; its `close` frees what Spark holds for the records.
+
+    Raises:
+        ConfigError, SchemaError, AttackerError: the input is at fault, with every fault found.
+
+    Example:
+        >>> from rapid_spark import assess
+        >>> from rapid_spark.simulate import registry
+        >>> people, published = registry(300, kappa=5, seed=1), registry(300, kappa=5, seed=2)
+        >>> found = assess(people, published, {
+        ...     "quasi_identifiers": ["age", "gender"], "sensitive_attributes": ["disease_status"],
+        ...     "attackers": ["cart"], "intervals": {"bootstrap": 50, "permutations": 0},
+        ... })
+        >>> found.summary[["sensitive_attribute", "attacker", "status"]].values.tolist()
+        [['disease_status', 'cart', 'ok']]
+        >>> found.close()
+    """
+    settings = config if isinstance(config, Config) else parse(config)
+    spark = session.get(settings.session)
+
+    def opened(table: Any, name: str) -> Source:
+        if isinstance(table, str):
+            return io.read(spark, Table.model_validate({"path": table}))
+        return io.from_frame(spark, table, name)
+
+    several = list(release) if isinstance(release, (list, tuple)) else [release]
+    names = ["release"] if len(several) == 1 else [f"release {i + 1}" for i in range(len(several))]
+    releases = [opened(table, name) for table, name in zip(several, names, strict=True)]
+    held = None if holdout is None else opened(holdout, "holdout")
+    return evaluate(
+        spark, opened(original, "original"), replicates(releases), settings, run_id or new_run_id(), held,
+        settings.session.cores or session.cores(),
+    )  # fmt: skip
 
 
 def evaluate(
@@ -153,3 +214,12 @@ def _inputs(aligned: Aligned, original: Source, releases: dict[int, Source]) -> 
 def replicates(sources: Sequence[Source]) -> dict[int, Source]:
     """Number the files of a release 1..m."""
     return {i + 1: source for i, source in enumerate(sources)}
+
+
+class _Module(ModuleType):
+    """The module is the function too, so `from rapid_spark import assess` is both, whatever was imported before."""
+
+    __call__ = staticmethod(assess)
+
+
+sys.modules[__name__].__class__ = _Module

@@ -1,19 +1,18 @@
 """Attackers: scikit-learn estimators fitted on the release alone, with their encoding, ready to be shipped.
 
-An attacker (Templ, Thees, Müller 2026, arXiv:2602.09235) learns the sensitive attribute from the quasi-identifiers of
-the release. Nothing here ever sees the original while fitting. Three rules hold for all attackers:
+An attacker (Templ, Thees, Müller 2026, arXiv:2602.09235) learns the sensitive attribute from the
+quasi-identifiers of the release. Nothing here sees the original while fitting. For all attackers:
 
-- *Same figures for any order of rows and columns.* Features are sorted by name, training rows by content and then
-  permuted by the seed; fitting uses one thread of BLAS and OpenMP, so `n_jobs` (trees of a forest at once) changes
-  nothing but time; predictions use one thread.
-- *Levels.* A missing categorical value is a level of its own. A level the release never shows is unknown: trees send
-  it to the child that holds more training rows; a linear attacker takes each level with its share in the release.
-- *Numbers.* A missing number is native to trees; linear attackers and estimators by import path take the median of
-  the release, and an indicator where the release has missing values too.
-
-Bounded memory: trees code a categorical feature of any number of levels as one column. For the others a feature has at
-most `MAX_LEVELS` levels, and dummies at most `MAX_COLUMNS` columns altogether: the most frequent levels stay, the rest
-is pooled into one, and `Fitted.notes` says so.
+- *Same figures for any order of rows and columns.* Features are sorted by name, training rows by content and
+  then permuted by the seed. Fitting and predicting use one thread of BLAS and OpenMP, so that `n_jobs` (trees
+  of a forest grown at once) changes nothing but time.
+- *Levels.* A missing categorical value is a level of its own. A level the release never shows is unknown:
+  trees send it to the child with more training rows, linear attackers take every level with its share.
+- *Numbers.* Missing ones are native to trees; linear attackers and estimators by import path take the median
+  of the release, and an indicator where the release has missing values too.
+- *Memory.* Trees code a categorical feature of any number of levels as one column. For the others a feature
+  has at most `MAX_LEVELS` levels, and all dummies together about `MAX_COLUMNS` columns: the most frequent
+  levels stay, the rest is pooled into one, and `Fitted.notes` says so.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
-MAX_LEVELS = 250  # levels of one feature in dummies and in histogram boosting (which allows 255)
+MAX_LEVELS = 250  # of one feature, in dummies and in histogram boosting (which allows 255)
 MAX_COLUMNS = 4_000  # dummy columns of all features together
 DENSE_BYTES = 2**29  # a design matrix up to this size is fitted dense, a larger one sparse
 BLOCK_BYTES = 2**27  # dense design matrix of one block of rows to predict
-NEWTON_WORK = 5e10  # multiplications of one Newton step, above which lbfgs is used
+NEWTON_WORK, NEWTON_SIZE = 5e10, 3_000  # multiplications and unknowns of a Newton step; lbfgs above
 LARGEST = 1e30  # scaled numbers are clipped here: trees hold float32
 OURS = ("random_state", "n_jobs")  # the configuration's seed and cores decide these
 
@@ -73,21 +72,21 @@ class Feature:
 
     def __post_init__(self) -> None:
         if self.kind not in (CATEGORICAL, "numeric"):
-            raise AttackerError(f"feature {self.name!r} has kind {self.kind!r}; it is 'categorical' or 'numeric'")
+            raise AttackerError(f"feature {self.name!r}: kind {self.kind!r}, not 'categorical' or 'numeric'")
 
 
 @dataclass(frozen=True)
-class Attacker:
-    """What the suite knows of one attacker.
+class Recipe:
+    """How one attacker is made.
 
     Attributes:
         description: one line for users.
         estimators: scikit-learn class by the target type it serves.
         defaults: parameters where the user gives none.
-        encoding: how categories become numbers: "names" (codes in the order of the names), "response" (codes in the
-            order of the target's mean), "bins" (codes of at most `MAX_LEVELS` levels), "reduced" (dummies without
-            linear dependence) or "dummies".
-        distinct: sort rows and predict distinct ones only (pays off where predicting is slow).
+        encoding: how categories become numbers: "names" (codes in the order of the names), "response" (codes
+            in the order of the target's mean), "bins" (codes of at most `MAX_LEVELS` levels), "reduced"
+            (dummies without linear dependence) or "dummies".
+        distinct: sort rows and predict distinct ones only, which pays off where predicting is slow.
         own: parameters that are ours, not the estimator's.
     """
 
@@ -104,37 +103,37 @@ class Attacker:
         return tuple(sorted(self.estimators))
 
 
-ATTACKERS: Mapping[str, Attacker] = MappingProxyType({
-    # As ranger: nodes of more than 10 rows are split, on the best of floor(sqrt(p)) features drawn, categories in the
-    # order of their names. One thing differs: where all drawn features are constant in a node ranger stops, while
-    # scikit-learn draws on and splits once more. Two rows in a leaf instead of one make up for that.
-    "rf": Attacker(
+ATTACKERS: Mapping[str, Recipe] = MappingProxyType({
+    # As R's ranger: nodes of more than 10 rows are split, on the best of floor(sqrt(p)) features drawn, with
+    # categories in the order of their names. Where all drawn are constant in a node ranger stops, while
+    # scikit-learn draws on and splits; at least two rows in a leaf make up for that.
+    "rf": Recipe(
         "random forest of 500 trees, leaves not grown to purity",
         {CATEGORICAL: RandomForestClassifier, CONTINUOUS: RandomForestRegressor},
         {"n_estimators": 500, "min_samples_split": 11, "min_samples_leaf": 2, "max_features": "sqrt"},
         "names", distinct=True,
     ),
-    "gbm": Attacker(
+    "gbm": Recipe(
         "histogram gradient boosting, 100 rounds",
         {CATEGORICAL: HistGradientBoostingClassifier, CONTINUOUS: HistGradientBoostingRegressor},
         {"max_iter": 100, "learning_rate": 0.1, "early_stopping": False},
         "bins", distinct=True,
     ),
-    # As rpart: its limits, and its cp, here relative to the impurity of the root (for numbers that is rpart's own).
-    "cart": Attacker(
+    # As R's rpart: its limits, and its cp as a share of the root's impurity (just as rpart's for numbers).
+    "cart": Recipe(
         "one classification or regression tree, pruned by cost and complexity (cp)",
         {CATEGORICAL: DecisionTreeClassifier, CONTINUOUS: DecisionTreeRegressor},
         {"min_samples_split": 20, "min_samples_leaf": 7, "max_depth": 30, "cp": 0.01},
         "response", own=("cp",),
     ),
-    # As R's glm and multinom: no regularisation, and a tolerance at which the estimates have settled.
-    "logit": Attacker(
+    # As R's glm: no regularisation, and a tolerance at which the estimates have settled.
+    "logit": Recipe(
         "multinomial logistic regression without regularisation (penalty: l1 or l2 with C regularises)",
         {CATEGORICAL: LogisticRegression},
         {"penalty": None},
         "reduced",
     ),
-    "lm": Attacker(
+    "lm": Recipe(
         "linear regression by least squares", {CONTINUOUS: LinearRegression}, {}, "reduced",
     ),
 })
@@ -143,32 +142,33 @@ ATTACKERS: Mapping[str, Attacker] = MappingProxyType({
 def serves(name: str, target_type: str, allow_code: bool = False) -> bool:
     """Whether an attacker can be fitted to a "categorical" or "continuous" sensitive attribute.
 
-    An import path is only looked into where `allow_code` is true; otherwise the answer is True and `fit` refuses it.
+    An import path is looked into only where `allow_code` is true; otherwise it is True, and `fit` refuses it.
 
     Raises:
         AttackerError: the name is unknown.
     """
     if "." in name and not allow_code:
         return True
-    return target_type in _attacker(name, allow_code).estimators
+    return target_type in _recipe(name, allow_code).estimators
 
 
 def check(name: str, parameters: Mapping[str, Any], allow_code: bool = False) -> None:
     """Check an attacker's name and the names of its parameters, before any data are read.
 
     Raises:
-        AttackerError: unknown name or parameter (near misses are suggested), or an import path without `allow_code`.
+        AttackerError: unknown name or parameter (a near miss is suggested), or an import path without
+            `allow_code`.
     """
-    attacker = _attacker(name, allow_code)
-    allowed: set[str] = set(attacker.own)
-    for estimator in attacker.estimators.values():
+    recipe = _recipe(name, allow_code)
+    allowed: set[str] = set(recipe.own)
+    for estimator in recipe.estimators.values():
         signature = inspect.signature(estimator).parameters.values()
         if any(p.kind is p.VAR_KEYWORD for p in signature):
             return
         allowed |= {p.name for p in signature}
     for parameter in parameters:
         if parameter in OURS:
-            raise AttackerError(f"attacker {name}: {parameter} is set by the configuration (training.seed, session)")
+            raise AttackerError(f"attacker {name}: leave out {parameter}, the run's seed and cores decide it")
         if parameter not in allowed:
             raise AttackerError(
                 f"attacker {name} has no parameter {parameter!r}{_near(parameter, allowed)}; "
@@ -205,7 +205,7 @@ class Fitted:
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
         """Class probabilities, (n, len(classes)) float64, columns in the order of `classes`."""
         if self.classes is None:
-            raise TypeError("predict_proba needs a categorical target; this attacker was fitted to a continuous one")
+            raise TypeError("fitted to a continuous target, which has no class probabilities: use predict")
         if frame.empty:
             return np.zeros((0, len(self.classes)))
         return self._apply(frame, self.estimator.predict_proba)
@@ -213,7 +213,7 @@ class Fitted:
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """Predicted values of a continuous target, (n,) float64, in its own unit."""
         if self.classes is not None:
-            raise TypeError("predict needs a continuous target; this attacker was fitted to a categorical one")
+            raise TypeError("fitted to a categorical target: use predict_proba")
         return self._apply(frame, self.estimator.predict).reshape(-1) if len(frame) else np.zeros(0)
 
     def unseen(self, frame: pd.DataFrame) -> np.ndarray:
@@ -225,7 +225,7 @@ class Fitted:
         return hidden
 
     def importances(self) -> tuple[str, ...]:
-        """Names of the features, the most important one first (by name where the estimator does not rank them)."""
+        """Names of the features, the most important first; by name where the estimator does not rank them."""
         return tuple(self.features[i].name for i in self.order)
 
     def _apply(self, frame: pd.DataFrame, function: Callable[[Any], np.ndarray]) -> np.ndarray:
@@ -269,37 +269,36 @@ def fit(
         The fitted attacker.
 
     Raises:
-        AttackerError: unknown name or parameter, a parameter out of range, an attacker that does not serve the target
-            type, or training data that cannot be used (no rows, no feature, a missing target).
+        AttackerError: unknown name or parameter, a parameter out of range, an attacker that does not serve
+            the target type, or training data that cannot be used (no rows, no feature, a missing target).
     """
-    attacker = _attacker(name, allow_code)
+    recipe = _recipe(name, allow_code)
     check(name, parameters, allow_code)
-    if target_type not in attacker.estimators:
-        served = " and ".join(attacker.target_types)
-        raise AttackerError(f"attacker {name} does not serve a {target_type} attribute; it serves {served} ones")
+    if target_type not in recipe.estimators:
+        served = " and ".join(recipe.target_types)
+        raise AttackerError(f"attacker {name} serves a {served} attribute, not a {target_type} one")
     features = tuple(sorted(features, key=lambda f: f.name))
     _check_frame(frame, features, target)
     classes, y = _target(frame[target], target_type)
-    columns = tuple(_fit_column(f, frame[f.name], _cap(attacker, features)) for f in features)
+    columns = tuple(_fit_column(f, frame[f.name], _cap(recipe, features)) for f in features)
     z = _encode(columns, frame)
     rows = np.lexsort([y, *z.T])
     rows = rows[np.random.default_rng(seed).permutation(len(rows))]
     z, y = z[rows], y[rows]
-    if attacker.encoding == "response":
+    if recipe.encoding == "response":
         columns = tuple(c.reordered(z[:, j], y, classes) for j, c in enumerate(columns))
         z = _encode(columns, frame)[rows]
-    design = _design(attacker, columns, z)
-    estimator, notes = _fit_estimator(name, attacker, parameters, design(z, fitting=True), y, columns, classes, seed, n_jobs)
-    pooled = tuple(n for c in columns if (n := c.note()))
-    return Fitted(
-        name, features, classes, estimator, columns, design, _order(estimator, len(features)), attacker.distinct,
-        pooled + notes,
-    )
+    design = _design(recipe, columns, z)
+    x, chosen = design(z, fitting=True), {**recipe.defaults, **parameters}
+    estimator, notes = _fit_estimator(name, recipe, chosen, x, y, columns, classes, seed, n_jobs)
+    notes = (*(n for c in columns if (n := c.note())), *notes)
+    order = _order(estimator, len(features))
+    return Fitted(name, features, classes, estimator, columns, design, order, recipe.distinct, notes)
 
 
 @dataclass(frozen=True)
 class _Column:
-    """How one feature becomes a number: a code per level, or a centred and scaled value; unknown and missing are NaN."""
+    """One feature as a number: the code of its level, NaN if unknown; or a scaled value, NaN if missing."""
 
     feature: Feature
     levels: Mapping[str, int]
@@ -311,15 +310,22 @@ class _Column:
     def code(self, column: pd.Series) -> np.ndarray:
         if self.feature.kind == CATEGORICAL:
             positions, labels = _factorize(column)
-            codes = np.array([*(self.levels.get(label, -1) for label in labels), self.missing], dtype=np.float64)
+            codes = np.array([*(self.levels.get(x, -1) for x in labels), self.missing], dtype=np.float64)
             codes[codes < 0] = np.nan
             return codes[positions]  # position -1, a missing value, takes the last code
+        if self.scale == 0:  # the release has no value at all: nothing can be learnt from one
+            return np.zeros(len(column))
         with np.errstate(over="ignore"):
-            return np.clip((_numbers(self.feature.name, column) - self.center) / self.scale, -LARGEST, LARGEST) + 0.0
+            scaled = (_numbers(self.feature.name, column) - self.center) / self.scale
+        return np.clip(scaled, -LARGEST, LARGEST) + 0.0
 
     def reordered(self, codes: np.ndarray, y: np.ndarray, classes: tuple[str, ...] | None) -> _Column:
-        """The same column with codes in the order of the target's mean: one split can then part levels by what they
-        predict, as a tree that looks at all subsets would (exactly so for two classes and for numbers)."""
+        """The same column with codes in the order of the target's mean.
+
+        One split then finds the best of all subsets of levels: exactly so for two classes and for numbers
+        (Fisher 1958); for more classes the order is along the first principal component of their shares
+        (Coppersmith, Hong and Hosking 1999).
+        """
         if self.feature.kind != CATEGORICAL:
             return self
         at = codes.astype(int)
@@ -335,20 +341,22 @@ class _Column:
         rank = np.empty(self.size, dtype=int)
         rank[np.argsort(score, kind="stable")] = np.arange(self.size)
         missing = int(rank[self.missing]) if self.missing >= 0 else -1
-        return replace(self, levels={level: int(rank[c]) for level, c in self.levels.items()}, missing=missing)
+        return replace(self, levels={x: int(rank[c]) for x, c in self.levels.items()}, missing=missing)
 
     def note(self) -> str:
         kept = self.size - (self.missing >= 0)
         if kept >= len(self.levels):
             return ""
-        return f"{self.feature.name}: {kept - 1:,} most frequent of {len(self.levels):,} levels kept, the others pooled"
+        return f"{self.feature.name}: top {kept - 1:,} of {len(self.levels):,} levels kept, the others pooled"
 
 
 def _fit_column(feature: Feature, column: pd.Series, cap: int | None) -> _Column:
     if feature.kind != CATEGORICAL:
         values = _numbers(feature.name, column)
         values = values[np.isfinite(values)]
-        center = float(np.median(values)) if len(values) else 0.0
+        if not len(values):
+            return _Column(feature, {}, -1, 0, scale=0.0)
+        center = float(np.median(values))
         away = np.abs(values - center)
         # Not the standard deviation: one absurd value must not press all others into one float32.
         scale = float(np.median(away[away > 0])) if (away > 0).any() else 1.0
@@ -358,8 +366,8 @@ def _fit_column(feature: Feature, column: pd.Series, cap: int | None) -> _Column
     code = {label: i for i, label in enumerate(names)}
     known = len(names)
     if cap is not None and len(names) > cap:
-        counts = np.zeros(len(names))
-        np.add.at(counts, [code[label] for label in labels], np.bincount(positions[positions >= 0], minlength=len(labels)))
+        each = np.bincount(positions[positions >= 0], minlength=len(labels))
+        counts = np.bincount([code[label] for label in labels], weights=each, minlength=len(names))
         kept = np.sort(np.argsort(-counts, kind="stable")[:cap])
         code = dict.fromkeys(names, cap) | {names[i]: c for c, i in enumerate(kept)}
         known = cap + 1
@@ -367,13 +375,13 @@ def _fit_column(feature: Feature, column: pd.Series, cap: int | None) -> _Column
     return _Column(feature, code, known if has_missing else -1, known + has_missing)
 
 
-def _cap(attacker: Attacker, features: Sequence[Feature]) -> int | None:
-    if attacker.encoding in ("names", "response"):
+def _cap(recipe: Recipe, features: Sequence[Feature]) -> int | None:
+    if recipe.encoding in ("names", "response"):
         return None
-    if attacker.encoding == "bins":
+    if recipe.encoding == "bins":
         return MAX_LEVELS
     categorical = sum(f.kind == CATEGORICAL for f in features)
-    return min(MAX_LEVELS, max(2, MAX_COLUMNS // max(categorical, 1) - 2))
+    return min(MAX_LEVELS, max(2, MAX_COLUMNS // max(categorical, 1) - 2))  # less pooled and missing
 
 
 def _encode(columns: Iterable[_Column], frame: pd.DataFrame) -> np.ndarray:
@@ -390,7 +398,7 @@ def _numbers(name: str, column: pd.Series) -> np.ndarray:
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
-        raise AttackerError(f"column {name!r} has type {column.dtype}; a numeric feature holds numbers") from None
+        raise AttackerError(f"column {name!r} has type {column.dtype} where numbers are needed") from None
 
 
 def _distinct(z: np.ndarray, order: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -421,10 +429,19 @@ class _Codes:
 
 @dataclass(frozen=True, eq=False)
 class _Dummies:
-    """Dummy columns: per categorical feature a table of one row per code and a last one, the shares, for unknown."""
+    """Dummy columns.
 
-    tables: tuple[Any, ...]  # None for a numeric feature
-    kept: tuple[np.ndarray, ...]  # numeric: which of (value, is missing) stay
+    Attributes:
+        tables: per categorical feature a row per code and a last one, the shares, for unknown; else None.
+        kept: per numeric feature, which of (value, is missing) stay.
+        scales: factor per column that stays.
+        width: number of columns, at least 1.
+        dense: predict dense, too. Linear attackers predict sparse: a row's sum then does not depend on the
+            rows around it.
+    """
+
+    tables: tuple[Any, ...]
+    kept: tuple[np.ndarray, ...]
     scales: tuple[np.ndarray, ...]
     width: int
     dense: bool
@@ -439,14 +456,15 @@ class _Dummies:
                 block = np.column_stack([np.where(empty, 0.0, z[:, j]), empty])[:, self.kept[j]]
                 blocks.append(sparse.csr_matrix(block * self.scales[j]))
         matrix = sparse.hstack(blocks, format="csr")
-        # The linear attackers predict sparse: each row's sum then does not depend on the rows around it.
-        small = matrix.shape[0] * self.width * 8 <= DENSE_BYTES
+        if matrix.shape[1] < self.width:  # nothing varies: an estimator still wants a column
+            matrix = sparse.csr_matrix((len(z), self.width))
+        small = len(z) * self.width * 8 <= DENSE_BYTES
         return matrix.toarray() if small and (fitting or self.dense) else matrix
 
 
-def _design(attacker: Attacker, columns: Sequence[_Column], z: np.ndarray) -> _Codes | _Dummies:
-    if attacker.encoding not in ("reduced", "dummies"):
-        return _Codes(z.shape[1], "float64" if attacker.encoding == "bins" else "float32")
+def _design(recipe: Recipe, columns: Sequence[_Column], z: np.ndarray) -> _Codes | _Dummies:
+    if recipe.encoding not in ("reduced", "dummies"):
+        return _Codes(z.shape[1], "float64" if recipe.encoding == "bins" else "float32")
     tables: list[Any] = []
     widths = []
     for j, column in enumerate(columns):
@@ -457,39 +475,35 @@ def _design(attacker: Attacker, columns: Sequence[_Column], z: np.ndarray) -> _C
         else:
             tables.append(None)
             widths.append(1 + bool(np.isnan(z[:, j]).any()))
-    kept = tuple(np.arange(w) for w in widths)
-    full = _Dummies(tuple(tables), kept, tuple(np.ones(w) for w in widths), sum(widths), False)
-    x = sparse.csr_matrix(full(z))
+    everything, ones = tuple(np.arange(w) for w in widths), tuple(np.ones(w) for w in widths)
+    x = sparse.csr_matrix(_Dummies(tuple(tables), everything, ones, sum(widths), False)(z))
     means = np.asarray(x.mean(axis=0)).ravel()
     covariance = (x.T @ x).toarray() / len(z) - np.outer(means, means)
     sd = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    reduced = attacker.encoding == "reduced"
-    stays = _independent(covariance, sd, means) if reduced else np.ones(len(sd), dtype=bool)
-    factors = 1.0 / np.where(sd > 0, sd, 1.0)
-    starts = np.cumsum([0, *widths])
-    scales = []
-    for j, table in enumerate(tables):
-        part = slice(starts[j], starts[j + 1])
-        kept_j = np.flatnonzero(stays[part])
-        kept = (*kept[:j], kept_j, *kept[j + 1 :])
-        scale = factors[part][kept_j] if reduced or table is None else np.ones(len(kept_j))
-        scales.append(scale)
+    varies = sd > 1e-10 * (1.0 + np.abs(means))
+    reduced = recipe.encoding == "reduced"
+    stays = _independent(covariance, sd, varies) if reduced else np.ones(len(sd), dtype=bool)
+    factors = 1.0 / np.where(varies, sd, 1.0)
+    kept, scales = [], []
+    for start, w, (j, table) in zip(np.cumsum([0, *widths]), widths, enumerate(tables), strict=False):
+        part = np.flatnonzero(stays[start : start + w])
+        kept.append(part)
+        scales.append(factors[start + part] if reduced or table is None else np.ones(len(part)))
         if table is not None:
-            tables[j] = sparse.csr_matrix(table[:, kept_j].multiply(scale[None, :]))
-    return _Dummies(tuple(tables), kept, tuple(scales), max(1, int(stays.sum())), not reduced)
+            tables[j] = sparse.csr_matrix(table[:, part].multiply(scales[j][None, :]))
+    return _Dummies(tuple(tables), tuple(kept), tuple(scales), max(1, int(stays.sum())), not reduced)
 
 
-def _independent(covariance: np.ndarray, sd: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Columns that with an intercept are linearly independent (pivoted Cholesky of their correlations).
+def _independent(covariance: np.ndarray, sd: np.ndarray, varies: np.ndarray) -> np.ndarray:
+    """Columns that with an intercept are linearly independent, by pivoted Cholesky of their correlations.
 
-    The others add nothing on the release, as the coefficients that R reports as NA, and would make Newton steps
-    impossible.
+    The others add nothing on the release (R reports their coefficients as NA) and would stop Newton steps.
     """
-    varies = sd > 1e-12 * (1.0 + np.abs(means))
     stays = np.zeros(len(sd), dtype=bool)
     if varies.any():
         s = sd[varies]
-        _, pivots, rank, _ = dpstrf(covariance[np.ix_(varies, varies)] / np.outer(s, s), tol=1e-9, lower=1)
+        correlation = covariance[np.ix_(varies, varies)] / np.outer(s, s)
+        _, pivots, rank, _ = dpstrf(correlation, tol=1e-9, lower=1)
         stays[np.flatnonzero(varies)[pivots[:rank] - 1]] = True
     return stays
 
@@ -497,15 +511,18 @@ def _independent(covariance: np.ndarray, sd: np.ndarray, means: np.ndarray) -> n
 def _target(column: pd.Series, target_type: str) -> tuple[tuple[str, ...] | None, np.ndarray]:
     n_missing = int(column.isna().sum())
     if n_missing:
-        raise AttackerError(f"target {column.name!r} is missing in {n_missing:,} training rows; drop or fill them first")
+        raise AttackerError(
+            f"target {column.name!r} is missing in {n_missing:,} training rows: drop or fill them first"
+        )
     if target_type == CONTINUOUS:
         y = _numbers(str(column.name), column)
-        if not np.isfinite(y).all():
-            raise AttackerError(f"target {column.name!r} is infinite in {int((~np.isfinite(y)).sum()):,} training rows")
+        if n_infinite := int(np.isinf(y).sum()):
+            raise AttackerError(f"target {column.name!r} is infinite in {n_infinite:,} training rows")
         return None, y + 0.0
     positions, labels = _factorize(column)
     classes = tuple(sorted(set(labels)))
-    return classes, np.searchsorted(np.array(classes), np.array(labels))[positions]
+    rank = {label: i for i, label in enumerate(classes)}
+    return classes, np.array([rank[label] for label in labels])[positions]
 
 
 def _check_frame(frame: pd.DataFrame, features: Sequence[Feature], target: str) -> None:
@@ -518,7 +535,7 @@ def _check_frame(frame: pd.DataFrame, features: Sequence[Feature], target: str) 
         raise AttackerError("the release has no row to learn from")
 
 
-def _attacker(name: str, allow_code: bool) -> Attacker:
+def _recipe(name: str, allow_code: bool) -> Recipe:
     if name in ATTACKERS:
         return ATTACKERS[name]
     known = ", ".join(ATTACKERS)
@@ -528,18 +545,24 @@ def _attacker(name: str, allow_code: bool) -> Attacker:
             "and the import path of a scikit-learn estimator with allow_code"
         )
     if not allow_code:
-        raise AttackerError(f"attacker {name!r} is an import path, which runs code: permit it by allow_code, or use {known}")
+        raise AttackerError(
+            f"attacker {name!r} is an import path, which runs code: set allow_code, or use {known}"
+        )
     module_name, _, class_name = name.rpartition(".")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise AttackerError(f"attacker {name!r}: {module_name} cannot be imported ({type(error).__name__})") from None
+    except ImportError:
+        raise AttackerError(f"attacker {name!r}: there is no module {module_name!r} to import") from None
     found = getattr(module, class_name, None)
     if not (inspect.isclass(found) and hasattr(found, "fit")):
-        raise AttackerError(f"attacker {name!r}: {module_name} has no such estimator{_near(class_name, dir(module))}")
-    types = [t for t, mixin in ((CATEGORICAL, ClassifierMixin), (CONTINUOUS, RegressorMixin)) if issubclass(found, mixin)]
-    types = types or [CATEGORICAL if hasattr(found, "predict_proba") else CONTINUOUS]
-    return Attacker(f"{class_name} of {module_name}", dict.fromkeys(types, found), {}, "dummies", distinct=True)
+        raise AttackerError(
+            f"attacker {name!r}: no estimator {class_name!r} in {module_name}{_near(class_name, dir(module))}"
+        )
+    mixins = {CATEGORICAL: ClassifierMixin, CONTINUOUS: RegressorMixin}
+    types = [t for t, mixin in mixins.items() if issubclass(found, mixin)]
+    if not types:
+        types = [CATEGORICAL if hasattr(found, "predict_proba") else CONTINUOUS]
+    return Recipe(f"{class_name} of {module_name}", dict.fromkeys(types, found), {}, "dummies", distinct=True)
 
 
 def _near(word: str, words: Iterable[str]) -> str:
@@ -548,32 +571,32 @@ def _near(word: str, words: Iterable[str]) -> str:
 
 
 def _fit_estimator(
-    name: str, attacker: Attacker, parameters: Mapping[str, Any], x: Any, y: np.ndarray, columns: Sequence[_Column],
+    name: str, recipe: Recipe, chosen: dict[str, Any], x: Any, y: np.ndarray, columns: Sequence[_Column],
     classes: tuple[str, ...] | None, seed: int, n_jobs: int,
 ) -> tuple[Any, tuple[str, ...]]:
-    if classes is not None and len(classes) == 1:
+    if classes is not None and len(classes) == 1:  # most classifiers refuse; the answer is certain
         return DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y), ()
-    build = attacker.estimators[CONTINUOUS if classes is None else CATEGORICAL]
-    chosen = {**attacker.defaults, **parameters}
+    build = recipe.estimators[CONTINUOUS if classes is None else CATEGORICAL]
+    takes = inspect.signature(build).parameters
     if build is LogisticRegression:
         chosen = _logit_parameters(chosen, x.shape, len(classes or ()))
-    elif build is LinearRegression and sparse.issparse(x) and "tol" in inspect.signature(build).parameters:
+    elif build is LinearRegression and sparse.issparse(x) and "tol" in takes:
         chosen = {"tol": 1e-10, **chosen}
-    elif attacker.encoding == "bins":
+    elif recipe.encoding == "bins":
         chosen = {"categorical_features": [c.feature.kind == CATEGORICAL for c in columns], **chosen}
-    takes = inspect.signature(build).parameters
     chosen |= {k: v for k, v in (("random_state", seed), ("n_jobs", n_jobs)) if k in takes}
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            chosen = _pruning(chosen, parameters, build, x, y) if "cp" in attacker.own else chosen
+            if "cp" in recipe.own:
+                chosen = _pruning(chosen, build, x, y)
             estimator = build(**chosen).fit(x, y)
         except (TypeError, ValueError) as error:
-            if type(error).__name__ == "InvalidParameterError":
+            if type(error).__name__ == "InvalidParameterError":  # about a parameter's value
                 raise AttackerError(f"attacker {name}: {error}") from None
             raise
     if classes is not None and not hasattr(estimator, "predict_proba"):
-        raise AttackerError(f"attacker {name} gives no class probabilities; choose an estimator with predict_proba")
+        raise AttackerError(f"attacker {name} gives no class probabilities; it needs predict_proba")
     if "n_jobs" in takes:
         estimator.set_params(n_jobs=1)
     stopped = any(issubclass(w.category, ConvergenceWarning) for w in caught)
@@ -581,10 +604,10 @@ def _fit_estimator(
 
 
 def _logit_parameters(chosen: dict[str, Any], shape: tuple[int, int], n_classes: int) -> dict[str, Any]:
-    """Solver, tolerance and penalty, in the words of the installed scikit-learn (1.8 replaced `penalty` by `l1_ratio`)."""
+    """Solver and penalty in the installed scikit-learn's words (1.8 replaced `penalty` by `l1_ratio`)."""
     penalty = chosen.pop("penalty")
     if penalty in ("none", None):
-        weight = {"C": np.inf}
+        weight: dict[str, Any] = {"C": np.inf}
     elif penalty in ("l1", "l2"):
         new = inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
         weight = {"l1_ratio": float(penalty == "l1")} if new else {"penalty": penalty}
@@ -592,17 +615,17 @@ def _logit_parameters(chosen: dict[str, Any], shape: tuple[int, int], n_classes:
         raise AttackerError(f"attacker logit: penalty is {penalty!r}; it is l1, l2 or none")
     if penalty == "l1":
         return {"solver": "saga", "tol": 1e-4, "max_iter": 5_000, **weight, **chosen}
-    blocks = (n_classes - 1 if n_classes == 2 else n_classes) * shape[1]
-    solver = "newton-cholesky" if float(shape[0]) * blocks**2 <= NEWTON_WORK else "lbfgs"
+    size = shape[1] * (1 if n_classes == 2 else n_classes)
+    newton = size <= NEWTON_SIZE and float(shape[0]) * size**2 <= NEWTON_WORK
+    solver = "newton-cholesky" if newton else "lbfgs"
     return {"solver": solver, "tol": 1e-8, "max_iter": 3_000, **weight, **chosen}
 
 
-def _pruning(
-    chosen: dict[str, Any], parameters: Mapping[str, Any], build: type, x: np.ndarray, y: np.ndarray
-) -> dict[str, Any]:
-    """Turn cp, a share of the root's impurity, into scikit-learn's absolute `ccp_alpha` (which the user may give)."""
-    cp = chosen.pop("cp")
-    if "ccp_alpha" in parameters:
+def _pruning(chosen: dict[str, Any], build: type, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Turn cp, a share of the root's impurity, into scikit-learn's absolute `ccp_alpha`, unless given."""
+    cp = chosen["cp"]
+    chosen = {k: v for k, v in chosen.items() if k != "cp"}
+    if "ccp_alpha" in chosen:
         return chosen
     if isinstance(cp, bool) or not isinstance(cp, (int, float)) or not 0 <= cp < 1:
         raise AttackerError(f"attacker cart: cp is {cp!r}; it is a share of at least 0 and below 1")

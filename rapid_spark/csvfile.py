@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -237,8 +237,9 @@ def _chunks(path: Path) -> Iterator[bytes]:
             raise ConfigError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> BinaryIO:
     try:
-        return gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
+        opened = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
+        return cast(BinaryIO, opened)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None

@@ -8,6 +8,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -27,10 +28,11 @@ def arrow_table(frame: pd.DataFrame, columns: Sequence[str], row_number: str) ->
 def arrow_array(series: pd.Series) -> pa.Array:
     """One column: NaN, NA, NaT and None are null; a category gives its values; mixed objects give text."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        categories = pd.Series(series.cat.categories).astype(series.cat.categories.dtype)
-        return _plain(arrow_array(categories).take(pa.array(series.cat.codes.replace(-1, pd.NA).astype("Int64"))))
+        codes = series.cat.codes.to_numpy()
+        places = pa.array(codes.astype("int64"), mask=codes < 0)
+        return arrow_array(pd.Series(series.cat.categories)).take(places)
     if isinstance(series.dtype, pd.SparseDtype):
-        series = series.sparse.to_dense()
+        series = pd.Series(series.to_numpy())
     if isinstance(series.dtype, (pd.PeriodDtype, pd.IntervalDtype)):
         series = series.astype(object)
     if series.dtype == object:
@@ -64,7 +66,7 @@ def _missing(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, bool) or type(value).__name__ == "bool_" or type(value).__name__ == "bool":
+    if isinstance(value, (bool, np.bool_)):
         return "bool"
     if isinstance(value, str):
         return "text"

@@ -21,14 +21,15 @@ DAY = 86_400_000_000  # microseconds
 MARKERS = ("?", "*", ".", "-", "--", "NA", "N/A", "#N/A", "NULL", "null", "None", "none", "n/a", "na", "nan", "NaN", "<NA>")
 
 # Java's \z is the very end; $ would allow a line break before it.
-_MAY_BE_OTHER = r"^[-+.0-9tTfFnNiI]"
-_INTEGER = r"^[-+]?(0|[1-9][0-9]*)\z"
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,4})?\z"
-_CODE = r"^[-+]?0[0-9]"
-_NAN = r"^[-+]?(?i:nan)\z"
-_INFINITE = r"^[-+]?(?i:inf|infinity)\z"
+_WHOLE = r"^[-+]?[0-9]+\z"
+_LEADING_ZERO = r"^[-+]?0[0-9]"
+_SIGNED_WORD = r"^[-+](?i:nan|inf|infinity)\z"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
-_TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[-+][0-9]{2}:?[0-9]{2})?\z"
+_TIMESTAMP = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?"
+    r"(Z|[-+][0-9]{2}:?[0-9]{2})?\z"
+)
 _COMMA = r"^[-+]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+),[0-9]+\z"
 
 FAMILIES = {
@@ -69,37 +70,58 @@ class Stored:
 
 
 def text_class(trimmed: Column) -> Column:
-    """The class of a text value (an int with one bit), null for null. Most texts cost one look at their start."""
-    lower = F.lower(trimmed)
+    """The class of a text value (an int with one bit), null for null.
+
+    Ordered so that most values cost a look at their first character, and whole numbers one cast.
+    """
+    first = F.ascii(trimmed)
     return (
         F.when(trimmed.isNull(), F.lit(None))
-        .when(~trimmed.rlike(_MAY_BE_OTHER), F.lit(TEXT))
-        .when(trimmed.rlike(_INTEGER), F.lit(INTEGER))
-        .when(trimmed.rlike(_NUMBER), F.when(trimmed.rlike(_CODE), F.lit(CODE)).otherwise(F.lit(DECIMAL)))
-        .when((lower == "true") | (lower == "false"), F.lit(BOOLEAN))
-        .when(trimmed.rlike(_NAN), F.lit(NAN))
-        .when(trimmed.rlike(_INFINITE), F.lit(INFINITE))
-        .when(trimmed.rlike(_DATE) & trimmed.try_cast("date").isNotNull(), F.lit(DATE))
-        .when(trimmed.rlike(_TIMESTAMP) & trimmed.try_cast("timestamp").isNotNull(), F.lit(TIMESTAMP))
-        .when(trimmed.rlike(_COMMA), F.lit(COMMA))
+        .when(first.between(ord("+"), ord("9")), _class_of_digits(trimmed))
+        .when(first.isin([ord(c) for c in "tTfFnNiI"]), _class_of_word(F.lower(trimmed)))
         .otherwise(F.lit(TEXT))
     )
 
 
-def kind_of(stored: Stored, is_text: bool, classes: int, n_present: int) -> str:
+def _class_of_digits(trimmed: Column) -> Column:
+    # Regular expressions, not casts: a cast that fails throws inside, which costs a hundred times as much.
+    code = (F.length(trimmed) > 1) & trimmed.rlike(_LEADING_ZERO)
+    signed_word = F.when(F.lower(trimmed).endswith("nan"), F.lit(NAN)).otherwise(F.lit(INFINITE))
+    return (
+        F.when(trimmed.rlike(_WHOLE), F.when(code, F.lit(CODE)).otherwise(F.lit(INTEGER)))
+        .when(trimmed.rlike(_NUMBER), F.when(code, F.lit(CODE)).otherwise(F.lit(DECIMAL)))
+        .when(trimmed.rlike(_DATE) & trimmed.try_cast("date").isNotNull(), F.lit(DATE))
+        .when(trimmed.rlike(_TIMESTAMP) & trimmed.try_cast("timestamp").isNotNull(), F.lit(TIMESTAMP))
+        .when(trimmed.rlike(_COMMA), F.lit(COMMA))
+        .when(trimmed.rlike(_SIGNED_WORD), signed_word)
+        .otherwise(F.lit(TEXT))
+    )
+
+
+def _class_of_word(lower: Column) -> Column:
+    return (
+        F.when(lower.isin("true", "false"), F.lit(BOOLEAN))
+        .when(lower == "nan", F.lit(NAN))
+        .when(lower.isin("inf", "infinity"), F.lit(INFINITE))
+        .otherwise(F.lit(TEXT))
+    )
+
+
+def kind_of(stored: Stored, is_text: bool, classes: int) -> str:
     """The kind of a column: 'integer', 'number', 'boolean', 'date', 'timestamp', 'text', 'empty' or 'other'.
 
     Only an undecided source (CSV) has its strings looked into: a column is numeric when all its values are numbers and
-    none has leading zeros (01 is a code, so text), boolean when all are true or false, and so on; otherwise text.
+    none has leading zeros (01 is a code, so text), boolean when all are true or false, and so on; otherwise text. A
+    string column without any value is empty; whether another column is takes a look at its values.
     """
     if stored.kind == "other":
         return "other"
-    if n_present == 0 or stored.kind == "void":
+    if stored.kind == "void" or stored.kind == "string" and classes == 0:
         return "empty"
+    if stored.kind == "decimal":
+        return "number" if stored.scale else "integer"
     if stored.kind != "string":
-        return {"float": "number", "double": "number", "decimal": "integer" if stored.scale == 0 else "number"}.get(
-            stored.kind, stored.kind
-        )
+        return {"float": "number", "double": "number"}.get(stored.kind, stored.kind)
     if not is_text:
         return "text"
     if classes == INTEGER:
@@ -129,7 +151,7 @@ def present(column: Column, stored: Stored, codes: Sequence[str | int | float] =
             missing = missing | trimmed.isin([str(c).strip() for c in codes])
             numbers = _numbers(codes)
             if numbers:
-                missing = missing | F.coalesce(trimmed.try_cast("double").isin(numbers), F.lit(False))
+                missing = missing | F.coalesce(_parsed(trimmed).isin(numbers), F.lit(False))
         return F.when(~missing, column)
     if stored.kind in ("float", "double"):
         number = as_double(column, stored)
@@ -179,7 +201,12 @@ def as_number(column: Column, stored: Stored, kind: str) -> Column:
         number = F.lower(trimmed).try_cast("boolean").cast("double") if kind == "boolean" else trimmed.try_cast("double")
     else:
         number = as_double(column, stored)
-    return F.when(number == 0, F.lit(0.0)).when(~(F.isnan(number) | (F.abs(number) == float("inf"))), number)
+    return F.when(number == 0, F.lit(0.0)).when(~(F.isnan(number) | is_infinite(number)), number)
+
+
+def is_infinite(number: Column) -> Column:
+    """Whether a floating-point value is infinite."""
+    return F.abs(number) == float("inf")
 
 
 def as_label(column: Column, stored: Stored, kind: str) -> Column:
@@ -213,13 +240,14 @@ def stored_text(column: Column, stored: Stored) -> Column:
 
 
 def number_text(trimmed: Column) -> Column:
-    """A number written as text, in the one form each number has; null where it is no number."""
-    digits = F.regexp_replace(trimmed, r"^\+", "")
-    return (
-        F.when(trimmed.rlike(r"^[-+]?0+\z"), F.lit("0"))
-        .when(trimmed.rlike(_INTEGER), digits)
-        .otherwise(_double_text(trimmed.try_cast("double")))
-    )
+    """A number written as text, in the one form each number has; other text as it is."""
+    whole = trimmed.rlike(_WHOLE) & ~trimmed.rlike(_LEADING_ZERO)
+    digits = F.regexp_replace(F.regexp_replace(trimmed, r"^\+", ""), r"^-0\z", "0")
+    return F.when(whole, digits).otherwise(F.coalesce(_double_text(_parsed(trimmed)), trimmed))
+
+
+def _parsed(trimmed: Column) -> Column:
+    return F.when(trimmed.rlike(_NUMBER), trimmed.try_cast("double"))
 
 
 def _double_text(number: Column) -> Column:

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from .attackers import Encoder, Feature, Fitted
+from . import attackers
+from .attackers import Fitted
 from .training import FitKey
 
 # What the suite's own estimators hold beyond the types that skops trusts.
-TRUSTED = frozenset({
-    "functools.partial",
-    "sklearn.utils.validation.check_array",
-    "sklearn.tree._tree.Tree",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-    "sklearn._loss._loss.CyHalfBinomialLoss",
-    "sklearn._loss._loss.CyHalfMultinomialLoss",
-    "sklearn._loss._loss.CyHalfSquaredError",
-    "sklearn._loss.link.HalfLogitLink",
-    "sklearn._loss.link.Interval",
-    "sklearn._loss.link.LogitLink",
-    "sklearn._loss.link.IdentityLink",
-    "sklearn._loss.link.MultinomialLogit",
-    "sklearn._loss.loss.HalfBinomialLoss",
-    "sklearn._loss.loss.HalfMultinomialLoss",
-    "sklearn._loss.loss.HalfSquaredError",
-})
+TRUSTED = frozenset(
+    {
+        "functools.partial",
+        "scipy.sparse._csr.csr_matrix",
+        "sklearn.utils.validation.check_array",
+        "sklearn.tree._tree.Tree",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+        "sklearn._loss._loss.CyHalfBinomialLoss",
+        "sklearn._loss._loss.CyHalfMultinomialLoss",
+        "sklearn._loss._loss.CyHalfSquaredError",
+        "sklearn._loss.link.HalfLogitLink",
+        "sklearn._loss.link.Interval",
+        "sklearn._loss.link.LogitLink",
+        "sklearn._loss.link.IdentityLink",
+        "sklearn._loss.link.MultinomialLogit",
+        "sklearn._loss.loss.HalfBinomialLoss",
+        "sklearn._loss.loss.HalfMultinomialLoss",
+        "sklearn._loss.loss.HalfSquaredError",
+    }
+)
 
 
 def keeper(folder: Path) -> Callable[[FitKey, Fitted], None]:
@@ -50,17 +53,7 @@ def save(fitted: Fitted, path: Path) -> None:
     """Write a fitted attacker: estimator, encoding, classes; no training row."""
     from skops import io
 
-    encoder = fitted.encoder
-    io.dump({
-        "features": [[f.name, f.kind] for f in fitted.features],
-        "classes": None if fitted.classes is None else list(fitted.classes),
-        "encoding": encoder.encoding,
-        "levels": {name: [str(level) for level in levels] for name, levels in encoder.levels.items()},
-        "means": encoder.means,
-        "numbers": {name: list(values) for name, values in encoder.numbers.items()},
-        "order": None if fitted.order is None else list(fitted.order),
-        "estimator": fitted.estimator,
-    }, path)
+    io.dump(_plain(fitted), path)
 
 
 def load(path: Path) -> Fitted:
@@ -74,14 +67,33 @@ def load(path: Path) -> Fitted:
     strange = sorted(set(io.get_untrusted_types(file=path)) - TRUSTED)
     if strange:
         raise ValueError(f"{path} holds types that no attacker of the suite has: {', '.join(strange)}")
-    data: dict[str, Any] = io.load(path, trusted=sorted(TRUSTED))
-    encoder = Encoder.__new__(Encoder)
-    features = tuple(Feature(*pair) for pair in data["features"])
-    encoder.features, encoder.encoding, encoder.means = features, data["encoding"], data["means"]
-    encoder.levels = {name: pd.Index(levels) for name, levels in data["levels"].items()}
-    encoder.numbers = {name: tuple(values) for name, values in data["numbers"].items()}  # type: ignore[misc]
-    classes, order = data["classes"], data["order"]
-    return Fitted(
-        features, None if classes is None else tuple(classes), encoder, data["estimator"],
-        None if order is None else tuple(order),
-    )
+    fitted = _rebuilt(io.load(path, trusted=sorted(TRUSTED)))
+    if not isinstance(fitted, Fitted):
+        raise ValueError(f"{path} holds no fitted attacker")
+    return fitted
+
+
+def _plain(value: Any) -> Any:
+    """Our own classes as mappings, so that only the estimator's are in the file."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"class": type(value).__name__, "fields": fields}
+    if isinstance(value, tuple):
+        return {"class": "tuple", "fields": [_plain(v) for v in value]}
+    if isinstance(value, Mapping):
+        return {"class": "dict", "fields": [[k, _plain(v)] for k, v in value.items()]}
+    return value
+
+
+def _rebuilt(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    kind, fields = value["class"], value["fields"]
+    if kind == "tuple":
+        return tuple(_rebuilt(v) for v in fields)
+    if kind == "dict":
+        return {k: _rebuilt(v) for k, v in fields}
+    made = getattr(attackers, kind, None)
+    if not (isinstance(made, type) and dataclasses.is_dataclass(made) and made.__module__ == attackers.__name__):
+        raise ValueError(f"{kind!r} is no part of an attacker")
+    return made(**{name: _rebuilt(v) for name, v in fields.items()})

@@ -1,9 +1,9 @@
-"""From decided types to frames: values normalised, columns under safe names, record ids; and the counts these need."""
+"""From decided types to frames: values normalised, columns under safe names, record ids."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -13,11 +13,29 @@ from pyspark.sql import functions as F
 from .agreement import Decision
 from .config import Config, SensitiveAttribute
 from .io import Source
-from .profiles import TableProfile, stored_types
+from .kinds import SPOKEN, as_label, as_number, is_infinite, present
+from .profiles import TableTypes
 from .roles import ROLES, Found
-from .kinds import SPOKEN, as_label, as_number, present
 
 RECORD_ID = "record_id"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A quasi-identifier or target, and its column in the frames."""
+
+    column: str
+    decision: Decision
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its column is double; otherwise it is string."""
+        return self.decision.scale == "numeric"
+
+    @property
+    def type(self) -> Literal["categorical", "continuous"]:
+        """What it is as a target."""
+        return "continuous" if self.numeric else "categorical"
 
 
 @dataclass(frozen=True)
@@ -26,100 +44,64 @@ class Plan:
 
     Attributes:
         config: the configuration.
-        quasi_identifiers: for `q0`, `q1`, .. what it is, and how many original records lack it.
-        targets: for `s0`, `s1`, .. what it is, its settings, and how many original records lack it.
+        quasi_identifiers: `q0`, `q1`, .. in the order of their names.
+        targets: `s0`, `s1`, .. in the configuration's order.
     """
 
     config: Config
-    quasi_identifiers: list[tuple[Decision, int]]
-    targets: list[tuple[Decision, SensitiveAttribute, int]]
+    quasi_identifiers: list[Variable]
+    targets: list[Variable]
 
     @property
-    def attributes(self) -> list[SensitiveAttribute]:
-        """Settings of the targets."""
-        return [attribute for _, attribute, _ in self.targets]
+    def variables(self) -> list[Variable]:
+        """Quasi-identifiers, then targets."""
+        return [*self.quasi_identifiers, *self.targets]
+
+    @property
+    def attributes(self) -> list[tuple[Variable, SensitiveAttribute]]:
+        """Each target with its settings."""
+        return list(zip(self.targets, self.config.sensitive_attributes, strict=True))
 
 
-def frame_of(found: Found, plan: Plan, identity: Mapping[str, Column], replicate: int | None = None) -> DataFrame:
-    """A table's rows with `q*` and `s*`, after the columns of `identity`. Runs no job.
+def frame_of(found: Found, types: TableTypes, plan: Plan, replicate: int | None = None) -> DataFrame:
+    """A table's rows with its record id and roles (of real people only), `q*` and `s*`. Runs no job.
 
     Args:
         found: the table.
-        plan: what its columns are.
-        identity: record id and roles, by result name.
+        types: of its columns.
+        plan: what they are.
         replicate: only this one's rows, where the table has a replicate column.
     """
     frame = found.source.frame
     if found.replicate_column is not None and replicate is not None:
-        number = F.trim(found.source.column(found.replicate_column).cast("string")).try_cast("double")
-        frame = frame.where(number == replicate)
-    decisions = [(f"q{i}", d) for i, (d, _) in enumerate(plan.quasi_identifiers)]
-    decisions += [(f"s{i}", d) for i, (d, _, _) in enumerate(plan.targets)]
-    values = [_value(found, d, plan.config).alias(column) for column, d in decisions]
-    return frame.select(*(c.alias(name) for name, c in identity.items()), *values)
+        frame = frame.where(replicate_of(found).try_cast("double") == replicate)
+    columns = columns_of(found, types, plan)
+    return frame.select(*(value.alias(name) for name, value in columns.items()))
 
 
-def _value(found: Found, decision: Decision, config: Config) -> Column:
-    column = found.columns[decision.name]
-    stored = stored_types(found.source)[column]
-    value = present(found.source.column(column), stored, config.columns.missing_codes.get(decision.name, ()))
-    if decision.scale == "numeric":
-        return as_number(value, stored, decision.kind)
-    return as_label(value, stored, decision.kind)
+def columns_of(found: Found, types: TableTypes, plan: Plan) -> dict[str, Column]:
+    """The columns of `frame_of` by name."""
+    identity = _identity(found, types, plan.config) if found.real else {}
+    return identity | {v.column: _value(found, types, v, plan.config) for v in plan.variables}
 
 
-def identity_of(found: Found, look: TableProfile, config: Config, faults: list[str]) -> dict[str, Column]:
-    """Columns `record_id` and the roles of a table of real people; what is wrong with them goes to `faults`.
-
-    A key of one column is its text; of several, a JSON list of their texts, so that no two pairs look alike. Without
-    a key it is the row's number. Runs no job.
-    """
-    parts = [_identifier(found, look, key, "columns.key", config, faults) for key in config.columns.key]
-    if parts:
-        record_id = parts[0] if len(parts) == 1 else F.to_json(F.array(*parts))
-    else:
-        record_id = F.col(str(found.source.row_number)).cast("string")
-    identity = {RECORD_ID: record_id}
-    for role in ROLES:
-        name = getattr(config.columns, role)
-        if name is None or name not in found.columns:
-            continue
-        if role == "weight":
-            identity[role] = _weight(found, look, name, config, faults)
-        else:
-            identity[role] = _identifier(found, look, name, f"columns.{role}", config, faults)
-    return identity
+def infinite_flags(found: Found, types: TableTypes, plan: Plan) -> dict[str, Column]:
+    """For numeric columns stored as floating point, whether the value is infinite, by column of the frame."""
+    flags = {}
+    for v in plan.variables:
+        column = found.columns[v.decision.name]
+        if v.numeric and types.columns[column].stored.kind in ("float", "double"):
+            flags[v.column] = is_infinite(found.source.column(column))
+    return flags
 
 
-def _identifier(
-    found: Found, look: TableProfile, name: str, setting: str, config: Config, faults: list[str]
-) -> Column:
-    column = found.columns[name]
-    seen = look.columns[column]
-    if seen.n_missing:
-        faults.append(f"{setting}: {name!r} is missing in {seen.n_missing} of {seen.n} records of {found.spoken}")
-    elif seen.kind == "other" or seen.kind == "number" and setting == "columns.key":
-        what = SPOKEN.get(seen.kind, seen.stored.name)
-        faults.append(f"{setting}: {name!r} of {found.spoken} holds {what}: a key is text or whole numbers")
-    value = present(found.source.column(column), seen.stored, config.columns.missing_codes.get(name, ()))
-    return as_label(value, seen.stored, seen.kind)
-
-
-def _weight(found: Found, look: TableProfile, name: str, config: Config, faults: list[str]) -> Column:
-    column = found.columns[name]
-    seen = look.columns[column]
-    if seen.kind not in ("integer", "number"):
-        what = SPOKEN.get(seen.kind, seen.stored.name)
-        faults.append(f"columns.weight: {name!r} of {found.spoken} holds {what}: expected numbers")
-    elif seen.n_without_value(True):
-        count = seen.n_without_value(True)
-        faults.append(f"columns.weight: {name!r} is missing or infinite in {count} of {seen.n} records of {found.spoken}")
-    value = present(found.source.column(column), seen.stored, config.columns.missing_codes.get(name, ()))
-    return as_number(value, seen.stored, "number")
+def replicate_of(found: Found) -> Column:
+    """The replicate column as text."""
+    return F.trim(found.source.column(str(found.replicate_column)).cast("string"))
 
 
 def keep(frame: DataFrame, source: Source) -> DataFrame:
-    """Keep the converted rows of a CSV, in memory or on disk, so that it is not parsed again with every pass.
+    """Keep the converted rows of a CSV in memory or on disk, so that it is not parsed again with every pass.
 
     Where the platform keeps nothing (serverless) the frame stays as it is.
     """
@@ -131,51 +113,57 @@ def keep(frame: DataFrame, source: Source) -> DataFrame:
         return frame
 
 
-def level_counts(original: DataFrame, plan: Plan) -> list[dict[str | None, int]]:
-    """Records by label for each categorical target (null: no value); an empty dict for a continuous one. Jobs: one."""
-    wanted = [i for i, (d, _, _) in enumerate(plan.targets) if d.scale == "categorical"]
-    counts: list[dict[str | None, int]] = [{} for _ in plan.targets]
-    if wanted:
-        pairs = F.explode(F.array(*(F.struct(F.lit(i).alias("i"), F.col(f"s{i}").alias("label")) for i in wanted)))
-        rows = original.select(pairs.alias("pair")).groupBy("pair.i", "pair.label").count().collect()
-        for row in rows:
-            counts[row["i"]][row["label"]] = row["count"]
-    return counts
+def _value(found: Found, types: TableTypes, variable: Variable, config: Config) -> Column:
+    decision = variable.decision
+    column = found.columns[decision.name]
+    stored = types.columns[column].stored
+    value = present(found.source.column(column), stored, config.columns.missing_codes.get(decision.name, ()))
+    return (as_number if variable.numeric else as_label)(value, stored, decision.kind)
 
 
-def key_faults(frame: DataFrame, found: Found, config: Config) -> list[str]:
-    """What is wrong with a table's keys. Jobs: one on 64-bit hashes; a second, exact one if two are the same.
-
-    Equal keys have equal hashes, so as many hashes as records means that no key occurs twice.
-    """
-    if not config.columns.key:
-        return []
-    if not _repeated(frame.select(F.xxhash64(RECORD_ID).alias("key"))):
-        return []
-    repeated = _repeated(frame.select(F.col(RECORD_ID).alias("key")))
-    if not repeated:
-        return []
-    keys, records = repeated
-    names = " with ".join(repr(k) for k in config.columns.key)
-    return [
-        f"columns.key: {keys} values of {names} stand for {records} records of {found.spoken}: a key stands for one. "
-        "Name further columns that tell the records apart; where a person has several records, name columns.person too"
-    ]
-
-
-def _repeated(keys: DataFrame) -> tuple[int, int] | None:
-    """How many keys occur more than once, and in how many records; None if none does."""
-    counts = keys.groupBy("key").count().where(F.col("count") > 1)
-    row = counts.agg(F.count(F.lit(1)).alias("keys"), F.sum("count").alias("records")).collect()[0]
-    return (row["keys"], row["records"]) if row["keys"] else None
+def _identity(found: Found, types: TableTypes, config: Config) -> dict[str, Column]:
+    """`record_id` and the roles. A key of several columns is a JSON list of texts, so that no two look alike."""
+    parts = [_own_value(found, types, key, config) for key in config.columns.key]
+    if not parts:
+        record_id = F.col(str(found.source.row_number)).cast("string")
+    elif len(parts) == 1:
+        record_id = parts[0]
+    else:
+        whole = parts[0].isNotNull()
+        for part in parts[1:]:
+            whole = whole & part.isNotNull()
+        record_id = F.when(whole, F.to_json(F.array(*parts)))
+    identity = {RECORD_ID: record_id}
+    for role in ROLES:
+        name = getattr(config.columns, role)
+        if name is not None and name in found.columns:
+            identity[role] = _own_value(found, types, name, config, numeric=role == "weight")
+    return identity
 
 
-def weight_faults(frame: DataFrame, found: Found, config: Config) -> list[str]:
-    """What is wrong with a table's weights. Jobs: one, where it has weights."""
-    if "weight" not in frame.columns:
-        return []
-    row = frame.agg(F.count_if(F.col("weight") < 0).alias("negative"), F.sum("weight").alias("total")).collect()[0]
-    where = f"columns.weight: {config.columns.weight!r} of {found.spoken}"
-    if row["negative"]:
-        return [f"{where} is negative in {row['negative']} records"]
-    return [] if row["total"] else [f"{where} is zero in every record"]
+def _own_value(found: Found, types: TableTypes, name: str, config: Config, numeric: bool = False) -> Column:
+    column = types.columns[found.columns[name]]
+    raw = found.source.column(found.columns[name])
+    value = present(raw, column.stored, config.columns.missing_codes.get(name, ()))
+    return as_number(value, column.stored, "number") if numeric else as_label(value, column.stored, column.kind)
+
+
+def identity_faults(found: Found, types: TableTypes, config: Config) -> list[str]:
+    """Keys and roles of the wrong type. Runs no job."""
+    faults = []
+    for key in config.columns.key:
+        column = types.columns[found.columns[key]]
+        if column.kind in ("number", "other"):
+            what = SPOKEN.get(column.kind, column.stored.name)
+            faults.append(f"columns.key: {key!r} of {found.spoken} holds {what}: a key is text or whole numbers")
+    for role in ROLES:
+        name = getattr(config.columns, role)
+        if name is None or name not in found.columns:
+            continue
+        column = types.columns[found.columns[name]]
+        what = SPOKEN.get(column.kind, column.stored.name)
+        if role == "weight" and column.kind not in ("integer", "number", "empty"):
+            faults.append(f"columns.weight: {name!r} of {found.spoken} holds {what}: expected numbers")
+        elif column.kind == "other":
+            faults.append(f"columns.{role}: {name!r} of {found.spoken} holds {what}: expected text or numbers")
+    return faults

@@ -110,6 +110,11 @@ class Tables:
     holdout: Found | None
 
     @property
+    def all(self) -> list[Found]:
+        """Original, releases, holdout."""
+        return [self.original, *self.releases.values()] + ([self.holdout] if self.holdout else [])
+
+    @property
     def real(self) -> list[Found]:
         """The tables of real people."""
         return [self.original] + ([self.holdout] if self.holdout else [])

@@ -190,7 +190,7 @@ def settings_digest(config: Config) -> str:
     bare = config.model_copy(update={
         "store": type(config.store)(), "tracking": type(config.tracking)(), "session": type(config.session)(),
         "original": None, "release": (), "holdout": None, "registry": "registry", "release_id": "release",
-        "release_date": None,
+        "release_date": None, "quasi_identifiers": (), "qi_sets": config.sets,  # sets are ordered by name
     })
     return hashlib.sha256(settings_json(bare).encode()).hexdigest()
 

@@ -13,12 +13,25 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from .agreement import Decision, Notes, Seen, decide_quasi_identifier, decide_target, mostly_numbers
+from . import digest
+from .agreement import Notes, Seen, decide_quasi_identifier, decide_target
 from .config import Config, SensitiveAttribute
+from .counts import (
+    MAX_REPLICATES,
+    Figures,
+    content_hash,
+    count_real,
+    count_release,
+    level_counts,
+    repeated_keys,
+)
+from .findings import Counted, check_rows, check_targets, repeated_fault, too_many_levels, usable_sets
 from .io import Source
-from .normalise import Plan, frame_of, identity_of, keep, key_faults, level_counts, weight_faults
-from .profiles import MAX_REPLICATES, TableProfile, profile
+from .kinds import present
+from .normalise import Plan, Variable, frame_of, identity_faults, keep
+from .profiles import TableTypes, column_types
 from .roles import Found, Tables, find_all
 
 
@@ -74,18 +87,22 @@ class Aligned:
     """Tables made ready for an evaluation.
 
     Attributes:
-        original: `record_id` (string, unique), the quasi-identifiers' and targets' columns, and those of `person`,
-            `household`, `weight`, `stratum`, `psu` (strings; weight double) that the configuration names.
-        releases: by replicate 1..m, the quasi-identifiers' and targets' columns.
+        original: `record_id` (string, unique), `person`, `household`, `weight`, `stratum`, `psu` as far as the
+            configuration names them (strings; weight double), `q*` and `s*`.
+        releases: by replicate 1..m, `q*` and `s*`.
         holdout: as the original, with those of the roles that it has.
         quasi_identifiers: those used, ordered by name.
         sets: by name of the set, its quasi-identifiers' columns, in the order of their names.
         targets: in the configuration's order.
-        n_original, n_release, n_holdout: rows.
+        n_original: rows of the original.
+        n_release: rows by replicate.
+        n_holdout: rows of the holdout.
         patterns: by name of the set, about how many different combinations of its values the original holds.
         warnings: what the user should know, without any value of a person.
-        original_digest, holdout_digest: of the content of the columns in use; release_digests: by replicate, of all
-            its columns (`digest`).
+        original_digest: of the normalised content in use (`digest`).
+        release_digests: by replicate, of the content of all columns, as it was found.
+        holdout_digest: as the original's.
+        kept: frames that `close` frees.
     """
 
     original: DataFrame
@@ -102,6 +119,7 @@ class Aligned:
     original_digest: str
     release_digests: dict[int, str]
     holdout_digest: str | None
+    kept: tuple[DataFrame, ...] = field(default=(), repr=False)
 
     @property
     def release_digest(self) -> str:
@@ -115,9 +133,8 @@ class Aligned:
 
     def close(self) -> None:
         """Free what was kept in memory or on disk."""
-        self.original.unpersist()
-        if self.holdout is not None:
-            self.holdout.unpersist()
+        for frame in self.kept:
+            frame.unpersist()
 
 
 def align(
@@ -125,9 +142,10 @@ def align(
 ) -> Aligned:
     """Check the tables against the configuration and each other, and make them ready.
 
-    Types are decided on the original and applied to the others (`agreement`). Jobs: one per table; one for the levels
-    of all categorical targets; one for the keys of each table of real people (two if some occur twice); one for each
-    one's weights. A CSV with real people is kept in memory or on disk once its types are known, until `Aligned.close`.
+    Types are decided on the original and applied to the others (`agreement`). Jobs: one per table that has text
+    columns, one per table, one for the levels of all categorical targets, one for the keys of each table of real
+    people (two if some occur twice). The rows of a CSV with real people are kept in memory or on disk once the types
+    are known, until `Aligned.close`.
 
     Args:
         original: real people, one row a record.
@@ -142,40 +160,34 @@ def align(
     notes = Notes()
     tables = find_all(original, releases, holdout, config, notes.faults, notes.warnings)
     _raise(notes)
-    looks = _look_at_all(tables, config, notes)
+    types = {t.place: _types(t, config, notes) for t in tables.all}
     _raise(notes)
-    quasi, sets = _quasi_identifiers(looks, config, notes)
-    targets = _targets(looks, config, notes)
-    plan = Plan(config, quasi, targets)
-    identity = {t.place: identity_of(t, looks.real(t), config, notes.faults) for t in tables.real}
+    plan = _decide(tables, types, config, notes)
     _raise(notes)
-    return _finish(looks, plan, sets, identity, notes)
+    kept = {t.place: keep(frame_of(t, types[t.place], plan), t.source) for t in tables.real}
+    try:
+        counted = _count(tables, types, plan, kept, notes)
+        sets = usable_sets(counted, plan, notes)
+        check_targets(counted, plan, notes)
+        _raise(notes)
+        levels = _levels_and_keys(tables, plan, kept, notes)
+        _raise(notes)
+    except Exception:
+        for frame in kept.values():
+            frame.unpersist()
+        raise
+    return _finish(counted, plan, sets, levels, kept, notes)
 
 
-@dataclass(frozen=True)
-class _Looks:
-    """What was seen of all tables; the releases by replicate, each with the table it is in."""
-
-    tables: Tables
-    original: TableProfile
-    releases: dict[int, tuple[Found, TableProfile]]
-    holdout: TableProfile | None
-
-    def real(self, found: Found) -> TableProfile:
-        """Of a table of real people."""
-        look = self.original if found is self.tables.original else self.holdout
-        assert look is not None
-        return look
-
-    def seen(self, name: str) -> list[Seen]:
-        """A column in every table, the original first."""
-        looks: list[tuple[str, Found, TableProfile]] = [
-            (t.spoken, t, self.real(t)) for t in self.tables.real
-        ]
-        for replicate, (found, look) in self.releases.items():
-            part = f", replicate {replicate}" if found.replicate_column else ""
-            looks.insert(-1 if self.holdout else len(looks), (found.spoken + part, found, look))
-        return [Seen(spoken, look.columns[found.columns[name]]) for spoken, found, look in looks]
+def content_digest(source: Source) -> str:
+    """The digest of a table as `Aligned.release_digests` holds it. Jobs: one, two if it has text columns."""
+    types = column_types(source, source.columns)
+    columns = [c for c in source.columns if c != source.replicate_column]
+    hashed = source.frame.select(*(content_hash(source, types, c).alias(f"h{i}") for i, c in enumerate(columns)))
+    sums = digest.row_sums({c: F.col(f"h{i}") for i, c in enumerate(columns)})
+    totals = [total.alias(name) for name, total in sums.items()]
+    row = hashed.agg(F.count(F.lit(1)).alias("n"), *totals).collect()[0]
+    return digest.combine(columns, row.asDict(), row["n"])
 
 
 def _raise(notes: Notes) -> None:
@@ -185,174 +197,141 @@ def _raise(notes: Notes) -> None:
         raise SchemaError(f"{count} in the tables:\n" + "\n".join(f"  {f}" for f in faults))
 
 
-def _look_at_all(tables: Tables, config: Config, notes: Notes) -> _Looks:
-    original = _look(tables.original, config, notes)[None]
-    releases: dict[int, tuple[Found, TableProfile]] = {}
-    for replicate, found in tables.releases.items():
-        looks = _look(found, config, notes)
-        if found.replicate_column is None:
-            releases[replicate] = (found, looks[None])
-        else:
-            releases |= {r: (found, look) for r, look in _by_number(found, looks, notes).items()}
-    holdout = _look(tables.holdout, config, notes)[None] if tables.holdout else None
-    return _Looks(tables, original, releases, holdout)
-
-
-def _look(found: Found, config: Config, notes: Notes) -> dict[str | None, TableProfile]:
+def _types(found: Found, config: Config, notes: Notes) -> TableTypes:
     source = found.source
-    sets = {name: [found.columns[c] for c in columns] for name, columns in config.sets.items()}
-    content = found.columns.values() if found.real else [c for c in source.columns if c != found.replicate_column]
+    wanted = found.columns.values() if found.real else source.columns  # a release's digest is of all columns
     codes = {found.columns[n]: c for n, c in config.columns.missing_codes.items() if n in found.columns}
-    looks = profile(
-        source,
-        dict.fromkeys(found.columns.values()),
-        content,
-        codes,
-        sets if found.real else {},
-        found.replicate_column,
-    )
-    corrupt = sum(look.n_corrupt for look in looks.values())
-    if corrupt:
+    types = column_types(source, dict.fromkeys(wanted), codes)
+    if types.n_corrupt:
         notes.faults.append(
-            f"{found.spoken}: {corrupt} records have more or fewer fields than the header, which has "
-            f"{len(source.columns)}. Check the delimiter, and that a field with a delimiter or a line break in it is in "
-            "quotation marks"
+            f"{found.spoken}: {types.n_corrupt} records have more or fewer fields than the header's "
+            f"{len(source.columns)}. Check the delimiter, and that a field with a delimiter or a line break in it is "
+            "in quotation marks"
         )
-    if not any(look.n for look in looks.values()):
-        notes.faults.append(f"{found.spoken}: there are no records in it")
-    return looks
+    return types
 
 
-def _by_number(found: Found, looks: Mapping[str | None, TableProfile], notes: Notes) -> dict[int, TableProfile]:
+def _decide(tables: Tables, types: Mapping[str, TableTypes], config: Config, notes: Notes) -> Plan:
+    quasi: list[Variable] = []
+    targets: list[Variable] = []
+    for name in config.all_quasi_identifiers:
+        decision = decide_quasi_identifier(name, _seen(name, tables, types), config, notes)
+        if decision:
+            quasi.append(Variable(f"q{len(quasi)}", decision))
+    for attribute in config.sensitive_attributes:
+        seen = _seen(attribute.name, tables, types)
+        decision = decide_target(attribute, seen, config.threshold.error, notes)
+        if decision:
+            targets.append(Variable(f"s{len(targets)}", decision))
+    for found in tables.real:
+        notes.faults += identity_faults(found, types[found.place], config)
+    return Plan(config, quasi, targets)
+
+
+def _seen(name: str, tables: Tables, types: Mapping[str, TableTypes]) -> list[Seen]:
+    seen = []
+    for found in tables.all:
+        column = types[found.place].columns[found.columns[name]]
+        value = present(found.source.column(found.columns[name]), column.stored)
+        rows = found.source.frame.where(value.isNotNull()).limit(1)
+        seen.append(Seen(found.spoken, column, rows.isEmpty))
+    return seen
+
+
+def _count(
+    tables: Tables, types: Mapping[str, TableTypes], plan: Plan, kept: Mapping[str, DataFrame], notes: Notes
+) -> Counted:
+    """Figures of every table; raises where a table or replicate is without rows, or records without identity."""
+    column = {v.decision.name: v.column for v in plan.quasi_identifiers}
+    sets = {name: tuple(column[c] for c in columns) for name, columns in plan.config.sets.items()}
+    real = {}
+    for found in tables.real:
+        of_sets = sets if found is tables.original else {}
+        real[found.place] = count_real(kept[found.place], found, types[found.place], plan, of_sets)
+        check_rows(found, real[found.place], plan.config, notes)
+    releases: dict[int, tuple[Found, Figures]] = {}
+    for replicate, found in tables.releases.items():
+        figures = count_release(found, types[found.place], plan)
+        if not any(f.n for f in figures.values()):
+            notes.faults.append(f"{found.spoken}: there are no records in it")
+        elif found.replicate_column is None:
+            releases[replicate] = (found, figures[None])
+        else:
+            releases |= {r: (found, f) for r, f in _by_number(found, figures, notes).items()}
+    _raise(notes)
+    holdout = real[tables.holdout.place] if tables.holdout else None
+    return Counted(tables, types, real[tables.original.place], releases, holdout, sets)
+
+
+def _by_number(found: Found, figures: Mapping[str | None, Figures], notes: Notes) -> dict[int, Figures]:
     """Replicates of one table by their numbers, which must be 1..m."""
-    if not looks:
-        return {}
     setting = f"release.replicate_column: {found.replicate_column!r} of {found.spoken}"
-    without = looks[None].n if None in looks else 0
+    without = figures[None].n if None in figures else 0
     if without:
         notes.faults.append(f"{setting} is missing in {without} records")
-    numbers = {text: re.fullmatch(r"(\d{1,9})(\.0*)?", text) for text in looks if text is not None}
-    if len(looks) > MAX_REPLICATES or not all(numbers.values()):
-        notes.faults.append(f"{setting} does not number the replicates: expected whole numbers 1..m, at most {MAX_REPLICATES}")
+    numbers = {text: re.fullmatch(r"(\d{1,9})(\.0*)?", text) for text in figures if text is not None}
+    if len(figures) > MAX_REPLICATES or not all(numbers.values()):
+        notes.faults.append(f"{setting}: expected whole numbers 1..m, at most {MAX_REPLICATES} of them")
         return {}
-    by_number = {int(match.group(1)): looks[text] for text, match in numbers.items() if match}
+    by_number = {int(match.group(1)): figures[text] for text, match in numbers.items() if match}
     if sorted(by_number) != list(range(1, len(by_number) + 1)) or len(by_number) < len(numbers):
-        notes.faults.append(f"{setting}: expected the numbers 1..m without gaps, found {sorted(by_number)}")
+        notes.faults.append(f"{setting}: expected the numbers 1..m without gaps, each written in one way")
     return dict(sorted(by_number.items()))
 
 
-def _quasi_identifiers(
-    looks: _Looks, config: Config, notes: Notes
-) -> tuple[list[tuple[Decision, int]], dict[str, list[str]]]:
-    """Those in use, each with its missing count in the original, and the names in each set."""
-    decisions: dict[str, Decision] = {}
-    missing: dict[str, int] = {}
-    empty, constant = set(), set()
-    for name in config.all_quasi_identifiers:
-        seen = looks.seen(name)
-        decision = decide_quasi_identifier(name, seen, config, notes)
-        if decision is None:
-            continue
-        decisions[name] = decision
-        original = seen[0].profile
-        missing[name] = original.n_without_value(decision.scale == "numeric")
-        if missing[name] == original.n:
-            empty.add(name)
-        elif original.constant and not missing[name]:
-            constant.add(name)
-        notes.warnings.extend(
-            f"{name!r} has no value at all in {s.table}: nothing can be learnt from it there"
-            for s in seen[1:]
-            if s.profile.n and not s.profile.n_present and name not in empty
-        )
-    sets = {}
-    for set_name, columns in config.sets.items():
-        known = [c for c in columns if c in decisions and c not in empty]
-        sets[set_name] = [c for c in known if c not in constant] or known
-        if not known and all(c in decisions for c in columns):
-            notes.faults.append(f"{_set_setting(config, set_name)}: no quasi-identifier has any value in the original")
-    used = {c for columns in sets.values() for c in columns}
-    for name in sorted(empty):
-        notes.warnings.append(f"{name!r} has no value at all in the original: it is left out of the quasi-identifiers")
-    for name in sorted(constant):
-        what = "nothing else is left, so it is kept" if name in used else "it is left out of the quasi-identifiers"
-        notes.warnings.append(f"{name!r} has one single value in the original: {what}")
-    return [(decisions[n], missing[n]) for n in sorted(used)], sets
-
-
-def _set_setting(config: Config, name: str) -> str:
-    return f"qi_sets.{name}" if config.qi_sets else "quasi_identifiers"
-
-
-def _targets(looks: _Looks, config: Config, notes: Notes) -> list[tuple[Decision, SensitiveAttribute, int]]:
-    """What each sensitive attribute is, its settings, and its missing count in the original."""
-    targets = []
-    for attribute in config.sensitive_attributes:
-        seen = looks.seen(attribute.name)
-        decision = decide_target(attribute, seen, config.threshold.error, notes)
-        if decision is None:
-            continue
-        numeric = decision.scale == "numeric"
-        for s in seen:
-            if s.profile.n and s.profile.n_without_value(numeric) >= s.profile.n:
-                notes.faults.append(f"sensitive_attributes: {attribute.name!r} has no value at all in {s.table}")
-        original = seen[0].profile
-        # Far above the limit by the approximate count: then its levels are not even counted.
-        if decision.scale == "categorical" and original.distinct > 1.3 * attribute.max_levels + 10:
-            notes.faults.append(_too_many(attribute, f"about {original.distinct}", mostly_numbers(original)))
-        targets.append((decision, attribute, original.n_without_value(numeric)))
-    return targets
-
-
-def _too_many(attribute: SensitiveAttribute, found: str, numbers: bool = False) -> str:
-    hint = "; most of its values are numbers: if the texts mean missing, see columns.missing_codes" if numbers else ""
-    return (
-        f"sensitive_attributes: {attribute.name!r} has {found} levels, more than max_levels ({attribute.max_levels})"
-        f"{hint}. Group them, declare type: continuous if it is a number, or raise max_levels"
-    )
+def _levels_and_keys(
+    tables: Tables, plan: Plan, kept: Mapping[str, DataFrame], notes: Notes
+) -> dict[str, dict[str | None, int]]:
+    levels = level_counts(kept[tables.original.place], plan)
+    for variable, attribute in plan.attributes:
+        n_levels = len([label for label in levels.get(variable.column, {}) if label is not None])
+        if n_levels > attribute.max_levels:
+            notes.faults.append(too_many_levels(attribute, str(n_levels)))
+    for found in tables.real:
+        repeated = repeated_keys(kept[found.place]) if plan.config.columns.key else None
+        if repeated:
+            notes.faults.append(repeated_fault(repeated, found, plan.config))
+    return levels
 
 
 def _finish(
-    looks: _Looks, plan: Plan, sets: Mapping[str, list[str]], identity: Mapping[str, dict], notes: Notes
+    counted: Counted,
+    plan: Plan,
+    sets: Mapping[str, tuple[str, ...]],
+    levels: Mapping[str, dict[str | None, int]],
+    kept: Mapping[str, DataFrame],
+    notes: Notes,
 ) -> Aligned:
-    tables = looks.tables
-    real = {t.place: keep(frame_of(t, plan, identity[t.place]), t.source) for t in tables.real}
-    original = real[tables.original.place]
-    try:
-        levels = level_counts(original, plan)
-        for found in tables.real:
-            notes.faults += key_faults(real[found.place], found, plan.config)
-            notes.faults += weight_faults(real[found.place], found, plan.config)
-        for attribute, counts in zip(plan.attributes, levels, strict=True):
-            n_levels = len([label for label in counts if label is not None])
-            if n_levels > attribute.max_levels:
-                notes.faults.append(_too_many(attribute, str(n_levels)))
-        _raise(notes)
-    except Exception:
-        for frame in real.values():
-            frame.unpersist()
-        raise
-    quasi = tuple(
-        QuasiIdentifier(d.name, f"q{i}", d.scale, missing) for i, (d, missing) in enumerate(plan.quasi_identifiers)
-    )
-    column = {q.name: q.column for q in quasi}
-    targets = tuple(
-        Target(d.name, f"s{i}", "continuous" if d.scale == "numeric" else "categorical", attribute, missing, levels[i])
-        for i, (d, attribute, missing) in enumerate(plan.targets)
-    )
+    tables, types = counted.tables, counted.types
+    used = [v for v in plan.quasi_identifiers if any(v.column in columns for columns in sets.values())]
+    final = {v.column: f"q{i}" for i, v in enumerate(used)}
+    dropped = {v.column for v in plan.quasi_identifiers} - set(final)
+
+    def named(frame: DataFrame) -> DataFrame:
+        return frame.select(*(F.col(c).alias(final.get(c, c)) for c in frame.columns if c not in dropped))
+
+    missing = {column: figures.n_missing for column, figures in counted.original.columns.items()}
     return Aligned(
-        original=original,
-        releases={r: frame_of(found, plan, {}, r) for r, (found, _) in looks.releases.items()},
-        holdout=real[tables.holdout.place] if tables.holdout else None,
-        quasi_identifiers=quasi,
-        sets={name: tuple(column[c] for c in columns) for name, columns in sets.items()},
-        targets=targets,
-        n_original=looks.original.n,
-        n_release={r: look.n for r, (_, look) in looks.releases.items()},
-        n_holdout=looks.holdout.n if looks.holdout else 0,
-        patterns=looks.original.patterns,
+        original=named(kept[tables.original.place]),
+        releases={
+            r: named(frame_of(found, types[found.place], plan, r)) for r, (found, _) in counted.releases.items()
+        },
+        holdout=named(kept[tables.holdout.place]) if tables.holdout else None,
+        quasi_identifiers=tuple(
+            QuasiIdentifier(v.decision.name, final[v.column], v.decision.scale, missing[v.column]) for v in used
+        ),
+        sets={name: tuple(final[c] for c in columns) for name, columns in sets.items()},
+        targets=tuple(
+            Target(a.name, v.column, v.type, a, missing[v.column], levels.get(v.column, {}))
+            for v, a in plan.attributes
+        ),
+        n_original=counted.original.n,
+        n_release={r: figures.n for r, (_, figures) in counted.releases.items()},
+        n_holdout=counted.holdout.n if counted.holdout else 0,
+        patterns=counted.original.patterns,
         warnings=list(dict.fromkeys(notes.warnings)),
-        original_digest=looks.original.digest,
-        release_digests={r: look.digest for r, (_, look) in looks.releases.items()},
-        holdout_digest=looks.holdout.digest if looks.holdout else None,
+        original_digest=counted.original.digest,
+        release_digests={r: figures.digest for r, (_, figures) in counted.releases.items()},
+        holdout_digest=counted.holdout.digest if counted.holdout else None,
+        kept=tuple(kept.values()),
     )

@@ -134,6 +134,7 @@ def local_conf(settings: Session | None = None, debug: bool = False) -> dict[str
         "spark.sql.ansi.enabled": "true",
         "spark.sql.shuffle.partitions": str(2 * count),
         "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
         "spark.hadoop.fs.permissions.umask-mode": "077",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",

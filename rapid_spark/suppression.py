@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,6 +58,7 @@ class CrossTable:
         listed: whether the cells are published, not only the margins.
         fixed_columns: the column margins are published whatever they are (totals, classes).
         known: (rows, columns) cells of which everybody knows that they are at risk: only small n is a reason.
+        telling: (rows, columns) cells whose number of records tells by itself, whatever their hits.
     """
 
     row: str
@@ -66,6 +68,7 @@ class CrossTable:
     listed: bool = False
     fixed_columns: bool = False
     known: np.ndarray | None = None
+    telling: np.ndarray | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -118,7 +121,8 @@ def protect_sizes(tables: Sequence[CrossTable], min_cell_count: int) -> Hidden:
         min_cell_count: fewest records of a cell that is shown.
 
     Returns:
-        The cells held back; n of each could be at least `min_cell_count`, and `few` smaller where it has so many.
+        The cells held back. n of each small one could be at least `min_cell_count`, and `few` smaller where it has so
+        many; n of the others held back could be another.
     """
     hidden = Hidden()
     limit = few(min_cell_count)
@@ -128,12 +132,13 @@ def protect_sizes(tables: Sequence[CrossTable], min_cell_count: int) -> Hidden:
         if not table.fixed_columns:
             hidden.margins[table.column] |= table.n.sum(axis=0) < min_cell_count
         if table.listed:
-            hidden.cells[table.key] |= table.n < min_cell_count
+            hidden.cells[table.key] |= (table.n < min_cell_count) | _marked(table.telling, table.n)
     distinct = {(*t.key, t.n.tobytes()): t for t in tables}.values()
 
-    def needs(n: np.ndarray, _: np.ndarray, __: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def needs(n: np.ndarray, _: np.ndarray, cells: CrossTable | None) -> Needs:
         small = n < min_cell_count
-        return (np.where(n == 0, 0, np.where(small, min_cell_count - n, 1)), np.minimum(n, np.where(small, limit, 1)))
+        secret = small | _marked(cells.telling, n) if cells else small
+        return Needs(np.where(small & (n > 0), min_cell_count - n, 0), np.minimum(n, np.where(secret, limit, 1)), ~secret)
 
     _close([_Problem(t, t.n, np.full_like(t.n, np.iinfo(np.int32).max), needs) for t in distinct], hidden)
     return hidden
@@ -149,7 +154,7 @@ def protect_hits(tables: Sequence[CrossTable], min_cell_count: int, hidden: Hidd
 
     Returns:
         The cells held back. Hits of each sensitive one could be `few` more and `few` fewer, as far as its own size
-        allows and the total does not tell by itself; hits of the others held back could be one more or fewer.
+        allows and the total does not tell by itself.
     """
     hidden = hidden.copy()
     limit = few(min_cell_count)
@@ -159,19 +164,33 @@ def protect_hits(tables: Sequence[CrossTable], min_cell_count: int, hidden: Hidd
         if not table.fixed_columns:
             hidden.margins[table.column] |= is_sensitive(table.n.sum(axis=0), table.hits.sum(axis=0), min_cell_count)
         if table.listed:
-            hidden.cells[table.key] |= _secret(table.n, table.hits, table.known, min_cell_count)
+            hidden.cells[table.key] |= _secret(table, min_cell_count)
 
-    def needs(n: np.ndarray, hits: np.ndarray, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        width = np.where(_secret(n, hits, known, min_cell_count), limit, 1)
-        return np.minimum(n - hits, width), np.minimum(hits, width)
+    def needs(n: np.ndarray, hits: np.ndarray, cells: CrossTable | None) -> Needs:
+        secret = _secret(cells, min_cell_count) if cells else is_sensitive(n, hits, min_cell_count)
+        width = np.where(secret, limit, 0)
+        return Needs(np.minimum(n - hits, width), np.minimum(hits, width), np.zeros(n.shape, dtype=bool))
 
     _close([_Problem(t, t.hits, t.n, needs) for t in tables], hidden)
     return hidden
 
 
-def _secret(n: np.ndarray, hits: np.ndarray, known: np.ndarray | None, min_cell_count: int) -> np.ndarray:
-    found = is_sensitive(n, hits, min_cell_count)
-    return found if known is None else found & (~known | (n < min_cell_count))
+def _secret(table: CrossTable, min_cell_count: int) -> np.ndarray:
+    """Cells of a listed table that are sensitive, but for those that everybody knows."""
+    found = is_sensitive(table.n, table.hits, min_cell_count) & ~_marked(table.known, table.n)
+    return found | (table.n < min_cell_count) | _marked(table.telling, table.n)
+
+
+def _marked(mask: np.ndarray | None, like: np.ndarray) -> np.ndarray:
+    return np.zeros(like.shape, dtype=bool) if mask is None else mask
+
+
+class Needs(NamedTuple):
+    """How far arcs must be able to move: upwards, downwards; `either`: one step upwards would do instead of downwards."""
+
+    up: np.ndarray
+    down: np.ndarray
+    either: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -181,7 +200,7 @@ class _Problem:
     table: CrossTable
     value: np.ndarray
     upper: np.ndarray
-    need: Callable[[np.ndarray, np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
+    need: Callable[[np.ndarray, np.ndarray, CrossTable | None], Needs]  # counts, hits, and the table for its cells
 
 
 def _close(problems: Iterable[_Problem], hidden: Hidden) -> None:
@@ -205,9 +224,10 @@ def _close_table(problem: _Problem, hidden: Hidden) -> set[str]:
     if not targets:
         return set()
     network = _Network(problem, rows, columns, cells)
-    for source, sink, up, down in targets:
+    for source, sink, up, down, either in targets:
         network.widen(source, sink, sink, source, up)
-        network.widen(source, sink, source, sink, down)
+        if not (either and network.flow(source, sink, sink, source)):
+            network.widen(source, sink, source, sink, down)
     touched = set()
     more_rows, more_columns = network.hidden_rows() & ~rows, network.hidden_columns() & ~columns
     if more_rows.any():
@@ -223,8 +243,8 @@ def _close_table(problem: _Problem, hidden: Hidden) -> set[str]:
 
 def _doubtful(
     problem: _Problem, rows: np.ndarray, columns: np.ndarray, cells: np.ndarray
-) -> list[tuple[int, int, int, int]]:
-    """Arcs held back that short exchanges do not show to be open: (from, to, needed upwards, needed downwards).
+) -> list[tuple[int, int, int, int, bool]]:
+    """Arcs held back that short exchanges do not show to be open: from, to, and their needs.
 
     Most arcs pass here, in a few array operations: a level can exchange with the other levels held back, column by
     column; a cell can around a square of cells held back, or along a level held back.
@@ -233,22 +253,24 @@ def _doubtful(
     r, c = table.n.shape
     up = np.where(cells, problem.upper.astype(np.int64) - problem.value, 0)
     down = np.where(cells, problem.value, 0)
-    found: list[tuple[int, int, int, int]] = []
-    for first, (levels, others, u, d) in enumerate(((rows, columns, up, down), (columns, rows, up.T, down.T))):
+    found: list[tuple[int, int, int, int, bool]] = []
+    for first, (levels, u, d) in enumerate(((rows, up, down), (columns, up.T, down.T))):
         axis = 1 - first
-        need_up, need_down = problem.need(table.n.sum(axis=axis), table.hits.sum(axis=axis), None)
-        rest_up, rest_down = _rest(u, levels), _rest(d, levels)
-        passed = (np.minimum(u, rest_down).sum(axis=1) >= need_up) & (np.minimum(d, rest_up).sum(axis=1) >= need_down)
+        need = problem.need(table.n.sum(axis=axis), table.hits.sum(axis=axis), None)
+        more = np.minimum(u, _rest(d, levels)).sum(axis=1)
+        fewer = np.minimum(d, _rest(u, levels)).sum(axis=1)
+        passed = (more >= need.up) & ((fewer >= need.down) | need.either & (more > 0))
         for i in np.flatnonzero(levels & ~passed):
             arc = (0, 1 + int(i)) if first == 0 else (1 + r + int(i), 1 + r + c)
-            found.append((*arc, int(need_up[i]), int(need_down[i])))
+            found.append((*arc, int(need.up[i]), int(need.down[i]), bool(need.either[i])))
     if not table.listed:
         return found
-    need_up, need_down = problem.need(table.n, table.hits, table.known)
-    open_up = _exchanges(up, down, rows, columns, need_up)
-    open_down = _exchanges(down, up, rows, columns, need_down)
-    for i, j in zip(*np.nonzero(cells & ~(open_up & open_down)), strict=True):
-        found.append((1 + int(i), 1 + r + int(j), int(need_up[i, j]), int(need_down[i, j])))
+    need = problem.need(table.n, table.hits, table)
+    more, fewer = _exchanges(up, down, rows, columns, need.up), _exchanges(down, up, rows, columns, need.down)
+    step = _exchanges(up, down, rows, columns, np.where(need.either, 1, 0))
+    passed = more & (fewer | need.either & step)
+    for i, j in np.argwhere(cells & ~passed):
+        found.append((1 + int(i), 1 + r + int(j), int(need.up[i, j]), int(need.down[i, j]), bool(need.either[i, j])))
     return found
 
 
@@ -305,20 +327,30 @@ class _Network:
         self.open[forward], self.open[backward] = is_open, is_open.T
         self.cost[forward], self.cost[backward] = cost, cost.T
 
-    def widen(self, u: int, v: int, start: int, end: int, need: int) -> None:
-        """Hold back more until `need` can flow from start to end without arc (u, v), or nothing more can be done."""
+    def flow(self, u: int, v: int, start: int, end: int) -> int:
+        """What can flow from start to end through arcs held back, without arc (u, v)."""
+        return self._flow(u, v, start, end)[0]
+
+    def _flow(self, u: int, v: int, start: int, end: int) -> tuple[int, np.ndarray]:
+        """The flow, and what each arc could then carry besides."""
         from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import dijkstra, maximum_flow
+        from scipy.sparse.csgraph import maximum_flow
 
         capacity = self.capacity.copy()
         capacity[u, v] = capacity[v, u] = 0
+        found = maximum_flow(csr_array(np.where(self.open, capacity, 0).astype(np.int32)), start, end)
+        return int(found.flow_value), capacity - found.flow.toarray()
+
+    def widen(self, u: int, v: int, start: int, end: int, need: int) -> None:
+        """Hold back more until `need` can flow from start to end without arc (u, v), or nothing more can be done."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import dijkstra
+
         while need > 0:
-            usable = csr_array(np.where(self.open, capacity, 0).astype(np.int32))
-            flow = maximum_flow(usable, start, end)
-            if flow.flow_value >= need:
+            flow, residual = self._flow(u, v, start, end)
+            if flow >= need:
                 return
-            residual = capacity - flow.flow.toarray()
-            for amount in (need - int(flow.flow_value), 1):
+            for amount in (need - flow, 1):
                 weight = np.where(residual >= amount, np.where(self.open, _HIDDEN_COST, self.cost), np.inf)
                 weight[~np.isfinite(weight)] = 0  # no arc
                 distance, before = dijkstra(csr_array(weight), indices=start, return_predecessors=True)
@@ -348,3 +380,75 @@ class _Network:
 
     def hidden_cells(self) -> np.ndarray:
         return self.open[1 : 1 + self.r, 1 + self.r : self.last]
+
+
+def listable_patterns(
+    codes: np.ndarray,
+    n: np.ndarray,
+    hits: np.ndarray,
+    names: Sequence[str],
+    hidden: Hidden,
+    listed_pairs: Iterable[tuple[str, str]],
+    totals: Sequence[CrossTable],
+    min_cell_count: int,
+    limit: int,
+    taken: Iterable[int] = (),
+) -> list[int]:
+    """The patterns with the most records at risk that can be shown beside the other tables.
+
+    A pattern is shown when it is not sensitive, holds no level and no listed pair that is held back, and when what it
+    leaves of every published total (all records, its levels, its listed pairs), after the patterns shown before it, is
+    nobody or not sensitive. Patterns that are not shown are not listed either: their rank would tell.
+
+    Args:
+        codes: (patterns, columns) level numbers.
+        n, hits: per pattern.
+        names: quasi-identifiers, in the order of the columns.
+        hidden: what is held back for this combination.
+        listed_pairs: keys of the tables whose cells are published.
+        totals: the tables of this combination that hold these margins and cells.
+        min_cell_count: fewest records of a cell that is shown.
+        limit: how many patterns are wanted.
+        taken: patterns shown for other combinations of the same people, whose n is known therefore.
+
+    Returns:
+        Row numbers, most hits first.
+    """
+    good = ~is_sensitive(n, hits, min_cell_count)
+    for d, name in enumerate(names):
+        good &= ~hidden.margins[name][codes[:, d]]
+    by_key = {t.key: t for t in totals}
+    groups = [np.zeros((len(codes), 1), dtype=np.int64)]
+    left_n = [np.array([by_key[names[0], ALL].n.sum()])]
+    left_hits = [np.array([by_key[names[0], ALL].hits.sum()])]
+    offset = 1
+    wanted = [((name, ALL), codes[:, d]) for d, name in enumerate(names)]
+    for a, b in listed_pairs:
+        i, j = names.index(a), names.index(b)
+        cells = codes[:, i] * by_key[a, b].n.shape[1] + codes[:, j]
+        good &= ~hidden.cells_of(by_key[a, b]).ravel()[cells]
+        wanted.append(((a, b), cells))
+    for key, cells in wanted:
+        groups.append(offset + cells[:, None])
+        left_n.append(by_key[key].n.ravel())
+        left_hits.append(by_key[key].hits.ravel())
+        offset += by_key[key].n.size
+    group, rest_n, rest_hits = np.hstack(groups), np.concatenate(left_n), np.concatenate(left_hits)
+    rest_known = rest_n.copy()  # after the patterns whose n is known from any combination
+    known = set(taken)
+    for i in known:
+        rest_known[group[i]] -= n[i]
+    order = np.lexsort((*codes.T[::-1], -n, -hits))
+    chosen: list[int] = []
+    for i in order[good[order]][: 50 * limit]:
+        if len(chosen) == limit:
+            break
+        g = group[i]
+        after_n, after_hits = rest_n[g] - n[i], rest_hits[g] - hits[i]
+        after_known = rest_known[g] - (0 if i in known else n[i])
+        small = (after_known > 0) & (after_known < min_cell_count)
+        if np.any((after_n > 0) & is_sensitive(after_n, after_hits, min_cell_count)) or np.any(small):
+            continue
+        rest_n[g], rest_hits[g], rest_known[g] = after_n, after_hits, after_known
+        chosen.append(int(i))
+    return chosen

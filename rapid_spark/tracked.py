@@ -18,12 +18,30 @@ from pydantic import BaseModel
 from .config import Config
 from .results import Assessment
 from .strictjson import strict
-from .suite import suite
+from .suite import rows_of, suite
 
 LONGEST_PARAMETER = 500  # older backends take no more; longer lists become count, digest and an artifact
 METRICS = (
-    "rapid", "ci_low", "ci_high", "baseline_rate", "excess", "claims_correct", "accuracy", "macro_f1", "log_loss", "auc",
-    "mae", "rmse", "r2", "majority_rate", "n", "n_undefined", "n_at_risk", "n_train", "fit_seconds", "score_seconds",
+    "rapid",
+    "ci_low",
+    "ci_high",
+    "baseline_rate",
+    "excess",
+    "claims_correct",
+    "accuracy",
+    "macro_f1",
+    "log_loss",
+    "auc",
+    "mae",
+    "rmse",
+    "r2",
+    "majority_rate",
+    "n",
+    "n_undefined",
+    "n_at_risk",
+    "n_train",
+    "fit_seconds",
+    "score_seconds",
 )
 LIBRARIES = ("pyspark", "delta-spark", "pandas", "numpy", "scikit-learn", "pyarrow", "mlflow-skinny", "rapid-spark")
 
@@ -89,10 +107,14 @@ def datasets(inputs: Mapping[str, Any]) -> list[Any]:
         source = json.dumps({"name": table["name"], "version": table["version"]}, ensure_ascii=False)
         # a digest is short in MLflow, so the context makes two tables of one digest two data sets
         digest = hashlib.sha256(f"{context} {table.get('digest')}".encode()).hexdigest()[:32]
-        found.append(DatasetInput(
-            Dataset(str(table["name"])[-400:], digest, "rapid_spark", source, schema, json.dumps({"num_rows": table["rows"]})),
-            [InputTag("mlflow.data.context", context)],
-        ))
+        found.append(
+            DatasetInput(
+                Dataset(
+                    str(table["name"])[-400:], digest, "rapid_spark", source, schema, json.dumps({"num_rows": table["rows"]})
+                ),
+                [InputTag("mlflow.data.context", context)],
+            )
+        )
     return found
 
 
@@ -101,10 +123,10 @@ def release_metrics(assessment: Assessment) -> dict[str, Any]:
     summary = assessment.summary
     varying = [c for c in ("qi_set", "measure", "replicate") if summary[c].nunique() > 1]
     figures: dict[str, Any] = {}
-    for row in summary[summary["status"] == "ok"].to_dict("records"):
+    for row in rows_of(summary[summary["status"] == "ok"]):
         name = "/".join(key_part(row[c]) for c in ("sensitive_attribute", *varying, "attacker"))
         figures |= {f"{name}/{figure}": row[figure] for figure in METRICS}
-    for row in suite(summary).to_dict("records"):
+    for row in rows_of(suite(summary)):
         name = "/".join(key_part(row[c]) for c in ("sensitive_attribute", *(c for c in varying if c != "replicate")))
         figures |= {f"{name}/{c}": row[c] for c in ("rapid_max", "rapid_mean", "rapid_sd", "rapid_pooled")}
     return figures

@@ -25,6 +25,7 @@ from .config import Config, ConfigError
 from .locks import held
 from .results import Assessment
 from .strictjson import dumps, strict
+from .suite import rows_of
 from .tracked import METRICS, datasets, key_part, library_versions, parameters, plain, redact, release_metrics
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,9 @@ def place(config: Config, directory: Path | None, user: str | None = None) -> Pl
     if uri:
         return Place(uri, experiment or DEFAULT_EXPERIMENT)
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
-        return Place(None, experiment or (f"/Users/{user}/{DEFAULT_EXPERIMENT}" if user else f"/Shared/{DEFAULT_EXPERIMENT}"))
+        return Place(
+            None, experiment or (f"/Users/{user}/{DEFAULT_EXPERIMENT}" if user else f"/Shared/{DEFAULT_EXPERIMENT}")
+        )
     if directory is None:
         raise ConfigError("tracking.uri: a store in a catalog has no directory for an MLflow store; name its URI")
     folder = directory.absolute() / "mlflow"
@@ -162,19 +165,22 @@ class Tracker:
         # A server that does not answer is given seconds, not the many minutes of MLflow's defaults.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
-        for noisy in ("mlflow", "alembic"):
-            logging.getLogger(noisy).setLevel(logging.ERROR)
         from mlflow import MlflowClient
         from mlflow.tracking.context.registry import resolve_tags
 
+        for noisy in ("mlflow", "alembic"):  # their own set-up comes with the import
+            logging.getLogger(noisy).setLevel(logging.ERROR)
         with self._alone():
             self._client = MlflowClient(tracking_uri=self.where.uri)
             self._experiment = self._find_experiment()
         self._close_stale()
         config = self._config
         tags = {
-            "run_id": self._evaluation, "registry": config.registry, "release": config.release_id,
-            "command": self._command, **{f"version.{k}": v for k, v in library_versions().items()},
+            "run_id": self._evaluation,
+            "registry": config.registry,
+            "release": config.release_id,
+            "command": self._command,
+            **{f"version.{k}": v for k, v in library_versions().items()},
         }
         parent = self._client.create_run(self._experiment, tags=resolve_tags(tags), run_name=self._evaluation)
         self.run_id = parent.info.run_id
@@ -240,7 +246,7 @@ class Tracker:
         self._close(child, "FINISHED")
 
     def _log_combinations(self, assessment: Assessment, parent: str, tags: dict[str, str]) -> None:
-        for row in assessment.summary.to_dict("records"):
+        for row in rows_of(assessment.summary):
             names = {k: str(row[k]) for k in ("replicate", "qi_set", "sensitive_attribute", "attacker", "measure")}
             status = {"status": str(row["status"]), **({"reason": row["reason"]} if row["reason"] else {})}
             run = self._child(" ".join(names.values()), parent, {**tags, **names, **status})

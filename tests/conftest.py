@@ -13,10 +13,6 @@ os.environ.setdefault("RAPID_SPARK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+
 os.environ.setdefault("RAPID_SPARK_DRIVER_MEMORY", "2g")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes many seconds; runs last, leave out with -m 'not slow'")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fast tests first, and among them those without Spark."""
     items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, _uses_spark(item)))

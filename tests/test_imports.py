@@ -102,7 +102,8 @@ def test_only_two_places_know_the_classic_session() -> None:
     """Everything else runs under Spark Connect too, which has no SparkContext, RDD or access to the JVM."""
     lines = [
         (path.relative_to(PACKAGE).as_posix(), number, line)
-        for path in modules() if path.name != "session.py"
+        for path in modules()
+        if path.name != "session.py"
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if CLASSIC_ONLY.search(line)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import statistics
@@ -28,14 +29,14 @@ def store(spark, tmp_path_factory):
 
 
 def begin(store, run_id, **more):
-    return store.begin(run_id, "evaluate", "{}", "d1", {"original": {"rows": 3}}, {"pandas": pd.__version__}, **more)
+    return store.begin(run_id, "evaluate", "{}", "d1", {"original": {"rows": 3}}, {"pandas": "2"}, **more)
 
 
 def combination(**columns):
     usual = {
-        "replicate": 1, "scored_on": "original", "qi_set": "all", "sensitive_attribute": "ill", "attacker": "rf",
-        "measure": "normalized_gain", "weighting": "none", "status": "ok", "n": 10, "n_at_risk": 5, "rapid": 0.5,
-        "settings_digest": "d1",
+        "replicate": 1, "scored_on": "original", "qi_set": "all", "sensitive_attribute": "ill",
+        "attacker": "rf", "measure": "normalized_gain", "weighting": "none", "status": "ok", "n": 10,
+        "n_at_risk": 5, "rapid": 0.5, "settings_digest": "d1",
     }  # fmt: skip
     return {**usual, **columns}
 
@@ -109,14 +110,14 @@ def test_tables_are_as_declared(store):
 def test_written_rows_come_back(store):
     frame = pd.DataFrame(
         [
-            combination(quasi_identifiers=["age", "sex"], evaluated_at=datetime(2026, 5, 1, 12, tzinfo=UTC)),
+            combination(quasi_identifiers=["age"], evaluated_at=datetime(2026, 5, 1, 12, tzinfo=UTC)),
             combination(replicate=2, rapid=float("nan"), n=None, status="undefined", reason="one class"),
         ]
     )
     version = finished(store, "back", frame.sample(frac=1, axis=1, random_state=1))
     assert rows(store, "select replicate, n, rapid, quasi_identifiers, string(evaluated_at), registry, status "
                        "from risk_summary where run_id = 'back' order by replicate") == [
-        (1, 10, 0.5, ["age", "sex"], "2026-05-01 12:00:00", "at", "ok"),
+        (1, 10, 0.5, ["age"], "2026-05-01 12:00:00", "at", "ok"),
         (2, None, None, None, None, "at", "undefined"),
     ]  # fmt: skip
     entry = [h for h in DeltaTable(store.directory / "risk_summary").history() if h["version"] == version]
@@ -181,7 +182,8 @@ def test_spark_rows_are_computed_once_also_on_a_rerun(spark, store):
         store.write(attempt, "risk_records", frame, "at", "r1")
         store.end(attempt, "finished")
         assert counter.value == 6 * times
-    assert rows(store, "select count(*), count(distinct record_id) from risk_records where run_id = 'records'") == [(6, 6)]
+    counts = "select count(*), count(distinct record_id) from risk_records where run_id = 'records'"
+    assert rows(store, counts) == [(6, 6)]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,11 @@ def test_release_risk_equals_plain_python(store):
     figures = {"rf": [0.30, 0.40, 0.35], "logit": [0.50, 0.20, 0.26], "cart": [0.10, 0.11, 0.12]}
     pooled = {"rf": 0.45, "logit": 0.33, "cart": 0.2}
     frame = summary(
-        *({"attacker": a, "replicate": i, "rapid": r} for a, rs in figures.items() for i, r in enumerate(rs, 1)),
+        *(
+            {"attacker": attacker, "replicate": number, "rapid": rapid}
+            for attacker, rapids in figures.items()
+            for number, rapid in enumerate(rapids, 1)
+        ),
         *({"attacker": a, "replicate": 0, "rapid": r} for a, r in pooled.items()),
         {"attacker": "gbm", "rapid": None, "n": None, "n_at_risk": None, "status": "failed"},
         {"attacker": "rf", "scored_on": "holdout", "rapid": 0.99},
@@ -265,8 +271,9 @@ def test_release_risk_equals_plain_python(store):
     finished(store, "suite", frame)
     found = rows(
         store,
-        "select sensitive_attribute, measure, attackers, replicates, rapid_mean, rapid_sd, rapid_pooled, rapid_max, "
-        "worst_attacker, rapid_decisive, not_ok from release_risk where run_id = 'suite' order by 1, 2",
+        "select sensitive_attribute, measure, attackers, replicates, rapid_mean, rapid_sd, rapid_pooled, "
+        "rapid_max, worst_attacker, rapid_decisive, not_ok from release_risk where run_id = 'suite' "
+        "order by 1, 2",
     )
     means = {a: statistics.mean(rs) for a, rs in figures.items()}
     per_replicate = [statistics.mean(rs) for rs in zip(*figures.values(), strict=True)]
@@ -274,9 +281,8 @@ def test_release_risk_equals_plain_python(store):
     assert found[0][4:] == (0.8, None, None, 0.8, "rf", 0.8, 0)
     ill = found[1]
     assert ill[:4] == ("ill", "normalized_gain", 3, 3)
-    assert ill[4:8] == pytest.approx(
-        (statistics.mean(means.values()), statistics.stdev(per_replicate), max(pooled.values()), max(means.values()))
-    )
+    mean, sd = statistics.mean(means.values()), statistics.stdev(per_replicate)
+    assert ill[4:8] == pytest.approx((mean, sd, max(pooled.values()), max(means.values())))
     assert ill[8:] == (max(means, key=means.get), 0.45, 1)
     assert found[2] == ("income", "normalized_gain", 0, 0, None, None, None, None, None, None, 1)
 
@@ -289,7 +295,8 @@ def test_latest_runs(store):
     found = rows(store, "select settings_digest, run_id from latest_runs where registry = 'fi' order by 1")
     assert found == [("d1", "new"), ("d2", "others")]
     store.end(attempt, "finished")
-    assert ("d1", "newest") in rows(store, "select settings_digest, run_id from latest_runs where registry = 'fi'")
+    found = rows(store, "select settings_digest, run_id from latest_runs where registry = 'fi' order by 1")
+    assert found == [("d1", "newest"), ("d2", "others")]
 
 
 def test_joint_risk(store):
@@ -299,27 +306,29 @@ def test_joint_risk(store):
         for a, fs in flags.items()
         for i, f in enumerate(fs)
     ]
-    columns = ["replicate", "scored_on", "qi_set", "sensitive_attribute", "attacker", "measure", "record_id", "at_risk"]
-    frame = pd.DataFrame(records)[columns]
+    frame = pd.DataFrame(records)
+    frame = frame[[c for c in frame.columns if c in tables()["risk_records"].columns]]
     figures = summary({"n": 3, "n_at_risk": 2}, {"sensitive_attribute": "income", "n": 3, "n_at_risk": 1})
     for run_id, kept in (("joint", frame), ("part", frame[frame["at_risk"].eq(True)])):
         attempt = begin(store, run_id)
         store.write(attempt, "risk_summary", figures, "at", "r1")
         store.write(attempt, "risk_records", kept, "at", "r1")
         store.end(attempt, "finished")
-    shown = "select combinations, n_records, n_any, share_any, share_all, mean_count, complete from joint_risk"
+    wanted = "combinations, n_records, n_any, share_any, share_all, mean_count, complete"
+    shown = f"select {wanted} from joint_risk"
     found = rows(store, f"{shown} where run_id = 'joint'")[0]
     assert found == pytest.approx((2, 3, 2, 2 / 3, 1 / 3, 1.0, True))
     assert rows(store, f"{shown} where run_id = 'part'") == [(2, 2, 2, None, None, None, False)]
 
 
-def test_query_names_the_table_that_was_meant(store):
+def test_query_names_the_table_that_was_meant(store, capfd):
     with pytest.raises(ConfigError, match="no table risk_sumary. Did you mean 'risk_summary'"):
         store.query("select * from risk_sumary")
     with pytest.raises(ConfigError, match="may change something"):
         store.query("delete from runs")
     with pytest.raises(ConfigError, match="query: .*(?i:syntax)"):
-        store.query("select from from where")
+        store.query("select (1")
+    assert capfd.readouterr().err == ""
     store.query("delete from runs where run_id = 'nobody'", write=True)
 
 
@@ -331,23 +340,21 @@ def test_files_are_their_owner_s_only(store):
 
 def test_store_of_an_earlier_version_gains_columns(spark, tmp_path):
     place = tmp_path / "s" / "risk_summary"
-    old = "\n".join(
-        line for line in tables()["risk_summary"].create.splitlines() if not line.startswith(("  copy_ceiling", "  auc"))
-    ).replace("by folds',", "by folds'")
-    spark.sql(old.replace("risk_summary (", "old_summary (") + f" LOCATION '{place}'")
+    added = ("auc", "copy_ceiling")
+    columns = {key: c for key, c in tables()["risk_summary"].columns.items() if key not in added}
+    listed = ", ".join(f"{key} {c.type}{'' if c.nullable else ' NOT NULL'}" for key, c in columns.items())
+    spark.sql(f"create table old_summary ({listed}) using delta partitioned by (run_id) location '{place}'")
     spark.sql("drop table old_summary")
     store = Store.open(spark, str(tmp_path / "s"))
     finished(store, "a", summary({"auc": 0.7}))
     # What a program of the earlier version writes: by name, without the new columns.
-    spark.table(store.qualified("risk_summary")).drop("auc", "copy_ceiling").writeTo(
-        store.qualified("risk_summary")
-    ).append()
-    assert rows(store, "select auc, copy_ceiling from risk_summary order by auc nulls last") == [(0.7, None), (None, None)]
+    name = store.qualified("risk_summary")
+    spark.table(name).drop(*added).writeTo(name).append()
+    shown = rows(store, "select auc, copy_ceiling from risk_summary order by auc nulls last")
+    assert shown == [(0.7, None), (None, None)]
 
 
 def test_store_whose_directory_went_is_made_anew(spark, tmp_path):
-    import shutil
-
     store = Store.open(spark, str(tmp_path / "s"))
     finished(store, "a", summary({}))
     shutil.rmtree(tmp_path / "s")
@@ -402,8 +409,8 @@ store = Store.open(spark, {place!r})
 def start(place: Path, code: str, **environment: str) -> subprocess.Popen:
     program = PROGRAM.format(tests=str(Path(__file__).parent), place=str(place)) + code
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment}
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", program], env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", program], env=env, text=True, **pipes)
 
 
 @pytest.mark.slow

@@ -4,10 +4,9 @@
 CREATE OR REPLACE VIEW finished_runs
 COMMENT 'Runs whose latest attempt is finished, one row each'
 AS
-SELECT runs.*
-FROM runs
-JOIN (SELECT run_id, max(attempt) AS attempt FROM runs GROUP BY run_id) AS latest USING (run_id, attempt)
-WHERE state = 'finished';
+SELECT * EXCEPT (latest)
+FROM (SELECT *, max(attempt) OVER (PARTITION BY run_id) AS latest FROM runs)
+WHERE attempt = latest AND state = 'finished';
 
 CREATE OR REPLACE VIEW finished_summary
 COMMENT 'risk_summary of finished runs'
@@ -70,46 +69,39 @@ WITH combinations AS (
   FROM finished_summary
   WHERE scored_on = 'original' AND weighting = 'none'
 ),
-of_attacker AS (
+-- One row per attacker, over replicates, and one per replicate, over attackers.
+margins AS (
   SELECT
     run_id, registry, release_id, qi_set, sensitive_attribute, measure, attacker,
+    grouping(attacker) = 0 AS of_attacker,
     avg(rapid) FILTER (WHERE replicate > 0) AS mean,
     max(rapid) FILTER (WHERE replicate = 0) AS pooled,
     count(rapid) AS figures,
     count(*) - count(rapid) AS not_ok
   FROM combinations
-  GROUP BY ALL
-),
-of_replicate AS (
-  SELECT run_id, registry, release_id, qi_set, sensitive_attribute, measure, replicate, avg(rapid) AS mean
-  FROM combinations
-  WHERE replicate > 0
-  GROUP BY ALL
-),
-spread AS (
-  SELECT
-    run_id, registry, release_id, qi_set, sensitive_attribute, measure,
-    count(mean) AS replicates,
-    stddev_samp(mean) AS rapid_sd
-  FROM of_replicate
-  GROUP BY ALL
+  GROUP BY GROUPING SETS (
+    (run_id, registry, release_id, qi_set, sensitive_attribute, measure, attacker),
+    (run_id, registry, release_id, qi_set, sensitive_attribute, measure, replicate)
+  )
 ),
 suite AS (
   SELECT
     run_id, registry, release_id, qi_set, sensitive_attribute, measure,
-    count_if(figures > 0) AS attackers,
-    avg(mean) AS rapid_mean,
+    count_if(of_attacker AND figures > 0) AS attackers,
+    count(mean) FILTER (WHERE NOT of_attacker) AS replicates,
+    avg(mean) FILTER (WHERE of_attacker) AS rapid_mean,
+    stddev_samp(mean) FILTER (WHERE NOT of_attacker) AS rapid_sd,
     max(pooled) AS rapid_pooled,
-    max(mean) AS rapid_max,
-    min(CASE WHEN mean IS NOT NULL THEN struct(-mean, attacker) END).attacker AS worst_attacker,
-    sum(not_ok) AS not_ok
-  FROM of_attacker
+    max(mean) FILTER (WHERE of_attacker) AS rapid_max,
+    min(struct(-mean, attacker)) FILTER (WHERE of_attacker AND mean IS NOT NULL).attacker AS worst_attacker,
+    sum(not_ok) FILTER (WHERE of_attacker) AS not_ok
+  FROM margins
   GROUP BY ALL
 )
 SELECT
   run_id, registry, release_id, qi_set, sensitive_attribute, measure,
   attackers,
-  coalesce(replicates, 0) AS replicates,
+  replicates,
   rapid_mean,
   rapid_sd,
   rapid_pooled,
@@ -117,8 +109,7 @@ SELECT
   worst_attacker,
   greatest(rapid_max, rapid_pooled) AS rapid_decisive,
   not_ok
-FROM suite
-LEFT JOIN spread USING (run_id, registry, release_id, qi_set, sensitive_attribute, measure);
+FROM suite;
 
 -- Shares need every record: where a store keeps only the records at risk (store.records), they are null.
 CREATE OR REPLACE VIEW joint_risk (

@@ -29,11 +29,11 @@ def demo(terminal: Terminal, output: str, seed: int, **values: Any) -> int:
     Nobody in it is real. Two attributes (disease_status, income), five attackers; forests of 100 trees, where
     `evaluate` grows 500.
     """
-    from rapid_spark import run
+    from rapid_spark import preparation
     from rapid_spark.warehouse import resolve
 
     terminal.configure_logging()
-    place, _ = resolve(str(run.with_store(settings({"store": values["store"]})).store.location))
+    place, _ = resolve(str(preparation.with_store(settings({"store": values["store"]})).store.location))
     if place is None:
         raise ConfigError("demo writes two files beside its results: give --store a directory, e.g. ./rapid-store")
     folder = place / "demo"
@@ -83,7 +83,7 @@ def _next_steps(config_file: Path, config: Config) -> None:
     store = shlex.quote(str(config.store.location))
     click.echo("\nTo try next:")
     for command in (
-        f"rapid-spark query --store {store} \"select sensitive_attribute, rapid_max, worst_attacker from release_risk\"",
+        f'rapid-spark query --store {store} "select sensitive_attribute, rapid_max, worst_attacker from release_risk"',
         f"rapid-spark evaluate --config {shlex.quote(str(config_file))} --attacker cart --tau 0.5",
         "rapid-spark init my-evaluation.yml",
     ):

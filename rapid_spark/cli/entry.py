@@ -53,7 +53,8 @@ class _Commands(click.Group):
 
 
 @click.group(
-    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]},
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done; 1 done, but a policy did not clear it; 2 the input is at fault; 3 anything else.",
 )
 @click.version_option(__version__, prog_name="rapid-spark")

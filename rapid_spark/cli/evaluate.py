@@ -34,13 +34,11 @@ def evaluate(terminal: Terminal, output: str, run_id: str | None, **values: Any)
 
 def evaluate_and_show(terminal: Terminal, config: Config, output: str, run_id: str | None, command: str = "evaluate") -> int:
     """Run an evaluation, print its result in the form asked for, and return the exit code."""
-    from rapid_spark import run
+    from rapid_spark import assess, run
 
     terminal.configure_logging()
-    terminal.run_id = run_id = run_id or run.new_run_id()
-    outcome = run.evaluate(
-        config, run_id, command=command, debug=terminal.debug, say=terminal.stage, watch=terminal.watch
-    )
+    terminal.run_id = run_id = run_id or assess.new_run_id()
+    outcome = run.evaluate(config, run_id, command=command, debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
     terminal.close()
     for warning in outcome.warnings:
         terminal.warn(warning)
@@ -58,13 +56,11 @@ def _show(outcome: Any) -> None:
 
     out = finding.console()
     finding.show(outcome.summary, out)
-    out.print()
-    out.print(f"run     {outcome.run_id}  ({sum(outcome.seconds.values()):.0f} s)", markup=False, soft_wrap=True)
-    out.print(f"store   {outcome.store}", markup=False, soft_wrap=True)
-    if outcome.mlflow_run_id:
-        out.print(f"MLflow  {outcome.mlflow_run_id} in {outcome.tracking}", markup=False, soft_wrap=True)
-    else:
-        out.print(f"MLflow  no run: {outcome.tracking}", markup=False, soft_wrap=True)
+    finding.say(out)
+    finding.say(out, f"run     {outcome.run_id}  ({sum(outcome.seconds.values()):.0f} s)")
+    finding.say(out, f"store   {outcome.store}")
+    run = f"{outcome.mlflow_run_id} in" if outcome.mlflow_run_id else "no run:"
+    finding.say(out, f"MLflow  {run} {outcome.tracking}")
 
 
 @click.command()
@@ -75,12 +71,12 @@ def check(terminal: Terminal, output: str, **values: Any) -> None:
 
     Prints what the columns were taken for and the combinations that `evaluate` would compute.
     """
-    from rapid_spark import run
-
     import pandas as pd
 
+    from rapid_spark import preparation
+
     terminal.configure_logging()
-    found = run.check(settings(values), debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
+    found = preparation.check(settings(values), debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
     terminal.close()
     for warning in found["warnings"]:
         terminal.warn(warning)

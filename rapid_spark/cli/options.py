@@ -39,9 +39,7 @@ def _tell_terminal(ctx: click.Context, param: click.Parameter, value: bool) -> b
 
 
 def _switch(name: str, text: str) -> Callable[[F], F]:
-    return click.option(
-        name, is_flag=True, is_eager=True, expose_value=False, callback=_tell_terminal, help=text
-    )
+    return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=_tell_terminal, help=text)
 
 
 def _commas(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[str, ...]:
@@ -55,7 +53,11 @@ def _commas(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[str
 
 output_options = together(
     click.option(
-        "--format", "output", type=click.Choice(FORMATS), default="table", show_default=True,
+        "--format",
+        "output",
+        type=click.Choice(FORMATS),
+        default="table",
+        show_default=True,
         help="Form of the result on standard output.",
     ),
     _switch("--quiet", "No progress."),
@@ -63,7 +65,8 @@ output_options = together(
     _switch("--log-json", "Progress and messages as JSON lines on standard error."),
 )
 store_option = click.option(
-    "--store", metavar="PLACE",
+    "--store",
+    metavar="PLACE",
     help="Directory (with a / or a leading .), or schema:[catalog.]schema.  [default: ./rapid-store]",
 )
 tracking_options = together(
@@ -78,32 +81,71 @@ input_options = together(
     ),
     click.option("--release", metavar="TABLE", multiple=True, help="As --original. Repeat for the replicates of a release."),
     click.option("--holdout", metavar="TABLE", help="Real people who were not used to make the release."),
-    click.option("--key", metavar="COLUMNS", multiple=True, callback=_commas,
-                 help="Record key, one or several columns.  [default: line number of a single file]"),
-    click.option("--quasi-identifiers", metavar="COLUMNS", multiple=True, callback=_commas,
-                 help="What the attacker knows, separated by commas."),
-    click.option("--sensitive-attribute", metavar="NAME[:KIND]", multiple=True,
-                 help="What they would like to know; KIND is categorical or continuous, read from the data when left "
-                      "out. Repeatable."),
-    click.option("--attacker", metavar="NAME", multiple=True,
-                 help="rf, gbm, cart, logit, lm, or an estimator's import path (with --allow-code). Repeatable.  "
-                      "[default: rf]"),
+    click.option(
+        "--key",
+        metavar="COLUMNS",
+        multiple=True,
+        callback=_commas,
+        help="Record key, one or several columns.  [default: line number of a single file]",
+    ),
+    click.option(
+        "--quasi-identifiers",
+        metavar="COLUMNS",
+        multiple=True,
+        callback=_commas,
+        help="What the attacker knows, separated by commas.",
+    ),
+    click.option(
+        "--sensitive-attribute",
+        metavar="NAME[:KIND]",
+        multiple=True,
+        help="What they would like to know; KIND is categorical or continuous, read from the data when left "
+        "out. Repeatable.",
+    ),
+    click.option(
+        "--attacker",
+        metavar="NAME",
+        multiple=True,
+        help="rf, gbm, cart, logit, lm, or an estimator's import path (with --allow-code). Repeatable.  [default: rf]",
+    ),
     click.option("--allow-code", is_flag=True, default=None, help="Allow estimators by import path."),
-    click.option("--measure", type=click.Choice(list(MEASURES)), multiple=True,
-                 help="Of a categorical attribute. Repeatable.  [default: normalized_gain]"),
-    click.option("--tau", type=float, metavar="SHARE",
-                 help="Threshold of the measure.  [default: "
-                      + ", ".join(f"{default:g} for {m}" for m, (default, _, _) in MEASURES.items()) + "]"),
-    click.option("--error", type=click.Choice(ERRORS),
-                 help=f"Error of a continuous attribute.  [default: {_DEFAULTS.threshold.error}]"),
-    click.option("--tolerance", "--epsilon", type=float, metavar="SHARE",
-                 help="Error that still counts as a right guess: a share, or units of the attribute with --error "
-                      f"absolute.  [default: {_DEFAULTS.threshold.tolerance:g}]"),
+    click.option(
+        "--measure",
+        type=click.Choice(list(MEASURES)),
+        multiple=True,
+        help="Of a categorical attribute. Repeatable.  [default: normalized_gain]",
+    ),
+    click.option(
+        "--tau",
+        type=float,
+        metavar="SHARE",
+        help="Threshold of the measure.  [default: "
+        + ", ".join(f"{default:g} for {m}" for m, (default, _, _) in MEASURES.items())
+        + "]",
+    ),
+    click.option(
+        "--error",
+        type=click.Choice(ERRORS),
+        help=f"Error of a continuous attribute.  [default: {_DEFAULTS.threshold.error}]",
+    ),
+    click.option(
+        "--tolerance",
+        "--epsilon",
+        type=float,
+        metavar="SHARE",
+        help="Error that still counts as a right guess: a share, or units of the attribute with --error "
+        f"absolute.  [default: {_DEFAULTS.threshold.tolerance:g}]",
+    ),
     click.option("--registry", metavar="ID", help=f"Name of the registry.  [default: {_DEFAULTS.registry}]"),
     click.option("--release-id", metavar="ID", help=f"Name of the release.  [default: {_DEFAULTS.release_id}]"),
     click.option("--seed", type=int, metavar="N", help=f"Seed of every random step.  [default: {_DEFAULTS.training.seed}]"),
-    click.option("--set", "sets", metavar="PATH=VALUE", multiple=True,
-                 help="Any setting by its path, e.g. training.max_train_rows=100000. Repeatable; overrides the rest."),
+    click.option(
+        "--set",
+        "sets",
+        metavar="PATH=VALUE",
+        multiple=True,
+        help="Any setting by its path, e.g. training.max_train_rows=100000. Repeatable; overrides the rest.",
+    ),
 )
 
 
@@ -115,10 +157,19 @@ def settings(values: Mapping[str, Any]) -> Config:
     """
     overrides: dict[str, Any] = {}
     plain = {
-        "registry": "registry", "release_id": "release_id", "measure": "measures", "tau": "threshold.tau",
-        "error": "threshold.error", "tolerance": "threshold.tolerance", "seed": "training.seed",
-        "attacker": "attackers", "allow_code": "allow_code", "sensitive_attribute": "sensitive_attributes",
-        "key": "columns.key", "store": "store.location", "tracking_uri": "tracking.uri",
+        "registry": "registry",
+        "release_id": "release_id",
+        "measure": "measures",
+        "tau": "threshold.tau",
+        "error": "threshold.error",
+        "tolerance": "threshold.tolerance",
+        "seed": "training.seed",
+        "attacker": "attackers",
+        "allow_code": "allow_code",
+        "sensitive_attribute": "sensitive_attributes",
+        "key": "columns.key",
+        "store": "store.location",
+        "tracking_uri": "tracking.uri",
         "experiment": "tracking.experiment",
     }
     for option, path in plain.items():

@@ -64,11 +64,11 @@ def init_db(terminal: Terminal, store: str | None, output: str) -> None:
 @contextlib.contextmanager
 def _opened(terminal: Terminal, store: str | None, create: bool = False) -> Iterator[Any]:
     """A store in a session."""
-    from rapid_spark import run, session
+    from rapid_spark import preparation, session
     from rapid_spark.store import Store
 
     terminal.configure_logging()
-    config = run.with_store(settings({"store": store}))
+    config = preparation.with_store(settings({"store": store}))
     terminal.stage("starting Spark")
     spark = session.get(config.session, terminal.debug)
     terminal.watch(spark)

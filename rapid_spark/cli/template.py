@@ -37,7 +37,9 @@ SAID = {
     "measures": "of categorical attributes",
 }
 PARTS: dict[str, type[BaseModel]] = {
-    "original": Table, "sensitive_attributes": SensitiveAttribute, "attackers": Attacker,
+    "original": Table,
+    "sensitive_attributes": SensitiveAttribute,
+    "attackers": Attacker,
 }
 HEADER = """\
 # rapid-spark: one evaluation. Paths are relative to where the command runs.
@@ -100,7 +102,9 @@ def _allowed(field: FieldInfo) -> str:
     choices = _choices(field.annotation)
     bounds = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
     limits = [
-        f"{words} {getattr(rule, kind):,}" for rule in field.metadata for kind, words in bounds.items()
+        f"{words} {getattr(rule, kind):,}"
+        for rule in field.metadata
+        for kind, words in bounds.items()
         if getattr(rule, kind, None) is not None
     ]
     return ", ".join([" | ".join(choices)] * bool(choices) + limits)

@@ -100,8 +100,14 @@ class Terminal:
                 return Text(f"{found[0]}/{found[1]} Spark tasks" if found else "", style="dim")
 
         self._bar = Progress(
-            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn(), Tasks(),
-            console=Console(stderr=True), transient=True, refresh_per_second=4,
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TimeElapsedColumn(),
+            Tasks(),
+            console=Console(stderr=True),
+            transient=True,
+            refresh_per_second=4,
         )
         self._bar.start()
         self._bar.add_task(name, total=None)

@@ -9,26 +9,28 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from rapid_spark.reaedp.budget import Adjacency, check_adjacency, check_delta, check_epsilon, check_integer
 
 Grid = Literal["library", "exact"]
 LIBRARY_INTERVAL = 1e-4
-STEPS_PER_LOSS = 64
+FEWEST_STEPS = 64
+MOST_COMPOSED = 20_000
 
 
 def compose(epsilon: float, delta: float, times: int, total_delta: float, grid: Grid = "library") -> float:
     """The epsilon at `total_delta` of `times` releases that are each (epsilon, delta)-private.
-
-    The privacy loss distribution of the worst mechanism with these parameters, composed with itself. Losses are rounded
-    up to a grid, so the result is never too small.
 
     Args:
         epsilon: of one release.
         delta: of one release.
         times: how many there are.
         total_delta: of all together, in (0, 1).
-        grid: 'library' takes the library's step of 1e-4, or 1/64 of epsilon where that is finer; 'exact' puts the
-            losses on the grid, which gives the optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3).
+        grid: 'library' composes the privacy loss distribution of the worst mechanism with these parameters on the
+            library's grid of 1e-4; losses are rounded up, so the result is never too small. 'exact' is the optimal
+            composition in closed form (Kairouz, Oh, Viswanath 2015, Theorem 3.3); 'library' takes it too where epsilon
+            is less than 64 steps of the grid, or where there are so many releases that rounding would count.
 
     Returns:
         The total epsilon; infinity where `total_delta` cannot be met by any.
@@ -36,11 +38,11 @@ def compose(epsilon: float, delta: float, times: int, total_delta: float, grid: 
     check_epsilon(epsilon), check_delta(delta), check_integer(times, 1, "times")
     if times == 1 and delta <= total_delta:
         return epsilon
+    if grid == "exact" or epsilon < FEWEST_STEPS * LIBRARY_INTERVAL or times > MOST_COMPOSED:
+        return _optimal(epsilon, delta, times, total_delta)
     distributions, common = _pld()
-    # A power of two divides without rounding: both losses, epsilon and -epsilon, then lie on the grid.
-    step = epsilon / 4 if grid == "exact" else min(LIBRARY_INTERVAL, epsilon / STEPS_PER_LOSS)
     one = distributions.from_privacy_parameters(
-        common.DifferentialPrivacyParameters(epsilon, delta), value_discretization_interval=step
+        common.DifferentialPrivacyParameters(epsilon, delta), value_discretization_interval=LIBRARY_INTERVAL
     )
     return float(one.self_compose(times).get_epsilon_for_delta(total_delta))
 
@@ -55,13 +57,17 @@ def largest_share(
     """
     if times * delta_each >= delta and times > 1:
         raise ValueError(f"{times} releases with delta {delta_each:g} each do not fit in a total delta of {delta:g}")
-    low, high = epsilon / times, epsilon
-    if times == 1 or compose(high, delta_each, times, delta, grid) <= epsilon:
-        return high
+    if times == 1:
+        return epsilon
+    # An epsilon-private release is epsilon^2/2-concentrated: what that allows is a safe and near start.
+    low = max(epsilon / times, math.sqrt(2 * zcdp_rho(epsilon, delta - times * delta_each) / times) * 0.99)
+    high = min(1.5 * low, epsilon)
+    while high < epsilon and compose(high, delta_each, times, delta, grid) <= epsilon:
+        low, high = high, min(1.5 * high, epsilon)
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if compose(middle, delta_each, times, delta, grid) <= epsilon else (low, middle)
-        if high - low < 1e-9 * high:
+        if high - low < 1e-6 * high:
             break
     return low
 
@@ -143,6 +149,30 @@ def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     except ImportError as error:
         raise _missing("dp-accounting") from error
     return float(get_sigma_gaussian(epsilon, delta)) * sensitivity
+
+
+def _optimal(epsilon: float, delta: float, times: int, total_delta: float) -> float:
+    """The loss is (times - 2 l) epsilon with l binomial at 1/(1 + e^epsilon); the deltas fail independently."""
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    failures = np.arange(times + 1)
+    loss = (times - 2 * failures) * epsilon
+    chance = binom.pmf(failures, times, 1 / (1 + math.exp(epsilon)))
+    # 1 - (1 - delta)^times (1 - d) <= total_delta, solved for d, the delta of the losses alone.
+    log_kept = times * math.log1p(-delta)
+    allowed = -math.expm1(math.log1p(-total_delta) - log_kept)
+
+    def missing(total: float) -> float:
+        above = loss > total
+        return float((chance[above] * -np.expm1(total - loss[above])).sum()) - allowed
+
+    if allowed < 0:
+        return math.inf
+    if missing(0.0) <= 0:
+        return 0.0
+    # A hair upwards, for the root's own tolerance.
+    return min(float(brentq(missing, 0.0, times * epsilon, xtol=1e-13, rtol=1e-13)) * (1 + 1e-12), times * epsilon)
 
 
 def _pld() -> tuple[Any, Any]:

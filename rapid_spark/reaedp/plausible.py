@@ -170,7 +170,7 @@ def plan(
     if k is None:
         return _infeasible(f"no k up to {LARGEST_K:,} is enough; release fewer records, or raise epsilon or delta")
     test = best_test(k, each, gamma, pass_probability, bound)
-    per_record = min(test.delta(pass_probability, bound), each)
+    per_record = min(test.delta(pass_probability, bound), each)  # They differ by rounding only.
     result: dict[str, Any] = {
         "feasible": True,
         "k": k,

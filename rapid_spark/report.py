@@ -1,0 +1,739 @@
+"""One self-contained HTML file of a run: a finding in plain words, tables, figures, and how it was computed.
+
+No script, no network access, fonts of the system; every value is escaped in one place (`tag`). A further page is one
+more function in `SECTIONS`: it gets a `Page` and returns markup, or None where it has nothing to say.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+
+from . import plots, wording
+from .config import Config, ConfigError, check_identifier
+from .suite import suite
+from .wording import Finding, count, findings, interval, name, number, percent, plain, points
+
+TABLES = (
+    "risk_summary", "risk_curve", "risk_classes", "risk_subgroups", "risk_patterns", "risk_attribution",
+    "audit_verdicts", "release_decisions",
+)
+MOST_FINDINGS = 6  # told in full and drawn; the others are in the tables
+MOST_SUBGROUP_FIGURES = 6
+MOST_ROWS = 250  # of a table
+FIGURE_BYTES = 900_000  # all figures together
+LONGEST_CELL = 120
+SHORT_CELL = 24
+SHORT_TABLE = 12  # rows that are kept on one page
+
+
+class Html(str):
+    """Markup that is escaped already."""
+
+
+def tag(element: str, *children: Any, **attributes: Any) -> Html:
+    """An HTML element. Children and attribute values are escaped unless they are `Html`; None is left out."""
+    shown = "".join(
+        f' {k.rstrip("_").replace("_", "-")}="{html.escape(plain(v))}"' for k, v in attributes.items() if v is not None
+    )
+    if element in ("meta", "br"):
+        return Html(f"<{element}{shown}>")
+    inside = "".join(c if isinstance(c, Html) else html.escape(plain(c)) for c in children if c is not None)
+    return Html(f"<{element}{shown}>{inside}</{element}>")
+
+
+def join(parts: Iterable[Html | None]) -> Html:
+    """Elements one after the other."""
+    return Html("\n".join(p for p in parts if p))
+
+
+class Readable(Protocol):
+    """A store, as far as a report needs it."""
+
+    def names(self) -> list[str]: ...  # noqa: D102
+    def query(self, sql: str) -> Any: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """What a report is made of.
+
+    Attributes:
+        run_id: of the run.
+        tables: result tables by name (`risk_summary` at least), with the contract's columns. `gain_histogram`
+            (keys of risk_summary, class_label, bin_low, bin_high, n) is optional: it needs scores of records.
+        settings: the configuration of the run, as plain data.
+        warnings: what the reader must know.
+        inputs: names, versions and row counts of what was read.
+        versions: of the libraries.
+        command: that was run.
+        evaluated_at: UTC.
+        comparable: whether holdout and original look like a random split of one population; None: not known.
+    """
+
+    run_id: str
+    tables: Mapping[str, pd.DataFrame]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    evaluated_at: Any = None
+    comparable: bool | None = None
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """Rows of risk_summary."""
+        return self.tables["risk_summary"]
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """Rows of risk_curve."""
+        return self.tables.get("risk_curve", pd.DataFrame())
+
+    @property
+    def classes(self) -> pd.DataFrame:
+        """Rows of risk_classes."""
+        return self.tables.get("risk_classes", pd.DataFrame())
+
+
+def of_assessment(assessment: Any, versions: Mapping[str, str] | None = None, command: str = "") -> ReportData:
+    """The report's data from an `Assessment`.
+
+    Args:
+        assessment: result of an evaluation.
+        versions: of the libraries.
+        command: that was run.
+    """
+    further = {k if k.startswith(("risk_", "gain_")) else f"risk_{k}": v for k, v in assessment.tables.items()}
+    tables = {
+        "risk_summary": assessment.summary, "risk_curve": assessment.curve, "risk_classes": assessment.classes, **further,
+    }
+    return ReportData(
+        assessment.run_id, tables, _loaded(assessment.settings), tuple(assessment.warnings), assessment.inputs,
+        versions or {}, command, assessment.evaluated_at, _comparable(assessment.inputs),
+    )
+
+
+def read(store: Readable, run_id: str) -> ReportData:
+    """The report's data of a finished run from a store's tables.
+
+    Args:
+        store: a `Store`, or anything with its `names` and `query` (a frame of Spark or pandas).
+        run_id: of the run.
+
+    Raises:
+        ConfigError: there is no such run, or its latest attempt is not finished.
+    """
+    check_identifier(run_id)
+    runs = _pandas(store.query("SELECT * FROM runs ORDER BY started_at DESC"))
+    mine = runs[runs["run_id"] == run_id]
+    if not len(mine):
+        there = ", ".join(runs["run_id"].drop_duplicates().head(5)) or "none"
+        raise ConfigError(f"run {run_id}: the store has no such run; its latest are: {there}")
+    latest = mine[mine["attempt"] == mine["attempt"].max()]
+    if "finished" not in set(latest["state"]):
+        raise ConfigError(f"run {run_id}: its latest attempt is not finished, so its figures do not count: run it again")
+    row = latest[latest["state"] == "finished"].iloc[0]
+    there_are = set(store.names())
+    tables = {
+        t: _pandas(store.query(f"SELECT * FROM {t} WHERE run_id = '{run_id}'")) for t in TABLES if t in there_are
+    }
+    inputs = _loaded(row.get("inputs"))
+    return ReportData(
+        run_id, tables, _loaded(row.get("config")), tuple(map(str, inputs.get("warnings", ()))), inputs,
+        _loaded(row.get("package_versions")), str(row.get("command") or ""), row.get("ended_at"), _comparable(inputs),
+    )
+
+
+def _pandas(frame: Any) -> pd.DataFrame:
+    found: pd.DataFrame = frame.toPandas() if hasattr(frame, "toPandas") else frame
+    return found
+
+
+def _loaded(text: Any) -> dict[str, Any]:
+    return json.loads(text) if isinstance(text, str) and text else {}
+
+
+def _comparable(inputs: Mapping[str, Any]) -> bool | None:
+    holdout = inputs.get("holdout")
+    found = holdout.get("comparable") if isinstance(holdout, Mapping) else None
+    return found if isinstance(found, bool) else None
+
+
+@dataclass
+class Page:
+    """What the sections share.
+
+    Attributes:
+        data: what the report is made of.
+        found: its findings.
+        left: bytes that figures may still take.
+        drawn: figures so far.
+    """
+
+    data: ReportData
+    found: list[Finding]
+    left: int = FIGURE_BYTES
+    drawn: int = 0
+
+    @property
+    def told(self) -> list[Finding]:
+        """Findings that have a figure and are told in full."""
+        return [f for f in self.found if f.rate is not None][:MOST_FINDINGS]
+
+    def varying(self, frame: pd.DataFrame) -> list[str]:
+        """Key columns that a table has to show: the attacker, and those in which the run's combinations differ."""
+        keys = ("registry", "release_id", "sensitive_attribute", "qi_set", "measure", "attacker", "replicate", "weighting")
+        several = {k for k in keys if k in self.data.summary and self.data.summary[k].nunique() > 1}
+        return [k for k in keys if k in frame and (k == "attacker" or (k in several and frame[k].nunique() > 0))]
+
+    def figures(self, drawings: Iterable[plots.Drawing | None]) -> Html | None:
+        """Figures side by side, as far as there is room for them."""
+        shown = []
+        for drawing in drawings:
+            if drawing is None or self.left <= 0:
+                continue
+            self.drawn += 1
+            text = plots.svg(drawing, f"fig{self.drawn}")
+            self.left -= len(text)
+            caption = tag("figcaption", tag("strong", f"{drawing.title}."), f" {drawing.note}")
+            shown.append(tag("figure", Html(text), caption))
+        kind = "figures many" if len(shown) > 2 else "figures"
+        return tag("div", join(shown), class_=kind) if shown else None
+
+    def table(
+        self, caption: str, frame: pd.DataFrame, columns: Mapping[str, Callable[[dict[str, Any]], str]], texts: int = 0
+    ) -> Html:
+        """Rows as a table; its leading key columns are headers of the rows, the others figures.
+
+        Args:
+            caption: what it shows.
+            frame: rows; those beyond MOST_ROWS are counted and left out.
+            columns: heading and text of each further column.
+            texts: how many of these are text; the others are figures.
+        """
+        keys = self.varying(frame)
+        heads = [_HEADS[k] for k in keys]
+        rows = [
+            [_key(row, k) for k in keys] + [shown(row) for shown in columns.values()]
+            for row in frame.head(MOST_ROWS).to_dict("records")
+        ]
+        return listing(caption, [*heads, *columns], rows, len(keys) + texts, len(frame) - len(rows))
+
+
+_HEADS = {"registry": "registry", "release_id": "release", "sensitive_attribute": "attribute", "qi_set": "known",
+          "measure": "measure", "attacker": "attacker", "replicate": "copy", "weighting": "weights"}
+
+
+def _key(row: Mapping[str, Any], column: str) -> str:
+    return wording.replicate(row[column]) if column == "replicate" else plain(row[column], LONGEST_CELL)
+
+
+def listing(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], n_text: int = 1, left: int = 0) -> Html:
+    """A table that scrolls sideways where it is wider than the page.
+
+    Args:
+        caption: what it shows.
+        heads: column headings.
+        rows: cells; the first `n_text` of a row are text, the others figures.
+        n_text: see rows.
+        left: rows that are not shown.
+    """
+    head = tag("tr", *(tag("th", h, scope="col", class_="n" if i >= n_text else None) for i, h in enumerate(heads)))
+    body = []
+    for row in rows:
+        body.append(tag("tr", *(_cell(str(cell), i == 0, i >= n_text) for i, cell in enumerate(row))))
+    inner = tag("table", tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", join(body)),
+                class_="short" if len(rows) <= SHORT_TABLE else None)
+    rest = tag("p", f"{left:,} more rows are in the store.", class_="note") if left > 0 else None
+    return join([tag("div", inner, class_="scroll", role="region", tabindex="0", aria_label=caption), rest])
+
+
+def _cell(text: str, is_head: bool, is_figure: bool) -> Html:
+    kind = "n" if is_figure else ("s" if len(text) <= SHORT_CELL else "l")  # of these, only the last is broken over lines
+    return tag("th", text, scope="row", class_=kind) if is_head else tag("td", text, class_=kind)
+
+
+def fold(label: str, *content: Html | None) -> Html:
+    """What is there on request; printed in full."""
+    return tag("details", tag("summary", label), join(content))
+
+
+def note(text: str) -> Html:
+    """A remark below a table or figure."""
+    return tag("p", text, class_="note")
+
+
+def _rate(row: Mapping[str, Any], low: str = "ci_low", high: str = "ci_high", rate: str = "rapid") -> str:
+    return f"{percent(row.get(rate))} {interval(row.get(low), row.get(high))}".strip()
+
+
+def _prose(text: str) -> Html:
+    """Sentences in which a number and its percent sign stay on one line."""
+    return Html(re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", html.escape(plain(text))))
+
+
+def _title(finding: Finding, page: Page) -> str:
+    """What tells one finding from the others."""
+    parts = [name(finding.key["sensitive_attribute"])]
+    for column in ("qi_set", "measure", "registry", "release_id"):
+        if len({f.key[column] for f in page.found}) > 1:
+            parts.append(f"{_HEADS[column]}: {name(finding.key[column])}")
+    return ", ".join(parts)
+
+
+def _finding(page: Page) -> Html:
+    cards = []
+    for f in [*page.told, *[f for f in page.found if f.rate is None][:MOST_FINDINGS]]:
+        single = interval(f.low, f.high) if f.basis != "mean" else ""
+        figure = tag("p", percent(f.rate), tag("span", f" {single}") if single else None, class_="figure")
+        sentences = [tag("p", _prose(s)) for s in (*f.sentences, f.control) if s]
+        cards.append(tag("article", tag("h3", _title(f, page)), figure, *sentences, class_=f"card {f.outcome}"))
+    more = len(page.found) - len(cards)
+    rest = note(f"{more} more are in the table of combinations.") if more else None
+    verdicts = page.data.tables.get("audit_verdicts")
+    if verdicts is None or not len(verdicts):
+        verdict = note("No policy was given, so this report holds figures and no verdict.")
+    else:
+        rows = [
+            [plain(r.get(c), LONGEST_CELL) for c in ("rule", "verdict", "sensitive_attribute", "reason")]
+            + [f"{x:g}" if (x := number(r.get(c))) is not None else wording.NOT_KNOWN for c in ("figure", "limit")]
+            for r in verdicts.head(MOST_ROWS).to_dict("records")
+        ]
+        verdict = listing("Verdict of the policy", ["rule", "verdict", "attribute", "reason", "figure", "limit"], rows, 4,
+                          len(verdicts) - len(rows))
+    return join([*cards, rest, verdict, _decisions(page)])
+
+
+def _decisions(page: Page) -> Html | None:
+    decisions = page.data.tables.get("release_decisions")
+    if decisions is None or not len(decisions):
+        return None
+    columns = ("outcome", "decided_by", "reason", "decided_at", "valid_until")
+    rows = [[plain(_or_dash(r.get(c)), LONGEST_CELL) for c in columns] for r in decisions.to_dict("records")]
+    return listing("Decisions", [c.replace("_", " ") for c in columns], rows, len(columns))
+
+
+def _warnings(page: Page) -> Html | None:
+    if not page.data.warnings:
+        return None
+    return tag("ul", *(tag("li", plain(w, 600)) for w in dict.fromkeys(page.data.warnings)), class_="warnings")
+
+
+def _combinations(page: Page) -> Html:
+    summary = page.data.summary
+    ok = summary[(summary["status"] == "ok") & (summary["scored_on"] == "original")]
+    if len(ok) > MOST_ROWS:
+        ok = ok.assign(_rate=ok["rapid"].astype(float)).sort_values("_rate", ascending=False, kind="stable")
+    level = {wording.confidence(r) for r in ok[["confidence"]].drop_duplicates().to_dict("records")} if len(ok) else set()
+    methods = ", ".join(dict.fromkeys(map(str, ok["ci_method"].dropna()))) if len(ok) else ""
+    shown = page.table("Combinations with a figure", ok, {
+        f"at risk [{level.pop() if len(level) == 1 else ''}interval]": _rate,
+        "of": lambda r: count(r["n"]),
+        "chance": lambda r: percent(r.get("baseline_rate")),
+        "excess, points": lambda r: points(r.get("excess")),
+        "p": lambda r: wording.NOT_KNOWN if (p := number(r.get("permutation_p"))) is None else f"{p:.3g}",
+        "claims right": _claims,
+        **({"harmful answers": lambda r: percent(r.get("sensitive_levels_rate"))} if _harmful(page) else {}),
+        **({"by person": lambda r: _rate(r, "person_ci_low", "person_ci_high", "person_rapid")} if _any(ok, "n_persons") else {}),
+        **({"within strata": lambda r: percent(r.get("rapid_within_strata"))} if _any(ok, "rapid_within_strata") else {}),
+    }) if len(ok) else note("No combination has a figure.")
+    missing = wording.not_computed(summary)
+    rows = [[status, reason, str(len(names)), "; ".join(names[:8]) + (" …" if len(names) > 8 else "")]
+            for status, reason, names in missing[:MOST_ROWS]]
+    table = listing("Combinations without a figure", ["status", "reason", "how many", "which"], rows, 4) if rows else None
+    means = note(f"{wording.INTERVAL_MEANING} Method: {methods}. {wording.P_MEANING}") if len(ok) else None
+    undefined = note("Undefined is neither low nor high: these are in no figure and no average.") if rows else None
+    return join([shown, means, table, undefined])
+
+
+def _any(frame: pd.DataFrame, column: str) -> bool:
+    return column in frame and bool(frame[column].notna().any())
+
+
+def _harmful(page: Page) -> bool:
+    return any(a.get("sensitive_levels") for a in page.data.settings.get("sensitive_attributes", ()))
+
+
+def _claims(row: Mapping[str, Any]) -> str:
+    if number(row.get("claims_correct")) is None:
+        return wording.NOT_KNOWN
+    return f"{percent(row['claims_correct'])} of {count(row['n_confident_claims'])}"
+
+
+def _thresholds(page: Page) -> Html | None:
+    drawn = page.figures(plots.draw_curve(page.data, f, pooled) for f in page.told for pooled in (False, True))
+    said = []
+    for f in page.told:
+        chosen = number(f.row.get("data_driven_threshold"))
+        if chosen is not None:
+            said.append(note(
+                f"{_title(f, page)}: the rate exceeds what chance gives, over the whole grid at 5 %, up to "
+                f"threshold {chosen:g} (attacker {name(f.row['attacker'])}, fixed sequence)."
+            ))
+    rows = [plots.rows_behind(page.data.curve, f) for f in page.told]
+    curve = pd.concat(rows) if any(len(r) for r in rows) else pd.DataFrame()
+    if not len(curve):
+        return None
+    figures = fold("Figures of the curves, for the attacker behind each finding", page.table("Threshold curves", curve, {
+        "threshold": lambda r: f"{float(r['threshold']):g}", "at risk [interval]": _rate,
+        "chance": lambda r: percent(r.get("baseline_rate")),
+    }))
+    return join([drawn, note(f"Bands are intervals. {wording.INTERVAL_MEANING}"), *said, figures])
+
+
+def _attackers(page: Page) -> Html | None:
+    summary = page.data.summary
+    ok = summary[(summary["status"] == "ok") & (summary["scored_on"] == "original")]
+    if not len(ok):
+        return None
+    drawn = page.figures(plots.draw_attackers(page.data, f) for f in page.told)
+    plain_rows = ok[ok["weighting"].isin(["none"]) | ok["weighting"].isna()]
+    groups = pd.concat([
+        suite(part).assign(registry=key[0], release_id=key[1])
+        for key, part in plain_rows.groupby(["registry", "release_id"], sort=False)
+    ]).assign(
+        attacker=lambda g: g["worst_attacker"].where(g["worst_attacker"].notna(), g["pooled_attacker"])
+    )
+    over = page.table("Over attackers and copies; the attacker named is the strongest", groups, {
+        "attackers": lambda r: count(r["attackers"]), "copies": lambda r: count(r["replicates"]),
+        "largest": lambda r: percent(r["rapid_max"]), "mean": lambda r: percent(r["rapid_mean"]),
+        "sd over copies, points": lambda r: points(r["rapid_sd"], signed=False),
+        "all copies together": lambda r: percent(r["rapid_pooled"]),
+    })
+    categorical = ok[ok["target_type"] == "categorical"]
+    continuous = ok[ok["target_type"] == "continuous"]
+    tables = [over]
+    if len(categorical):
+        tables.append(page.table("How good the attackers are: categorical attributes", categorical, {
+            "accuracy": lambda r: percent(r.get("accuracy")), "always the most frequent": lambda r: percent(r.get("majority_rate")),
+            **{label: _decimal(c) for c, label in (("macro_f1", "macro F1"), ("auc", "AUC"), ("log_loss", "log loss"))},
+        }))
+    if len(continuous):
+        tables.append(page.table("How good the attackers are: continuous attributes", continuous, {
+            label: _decimal(c) for c, label in (("mae", "MAE"), ("rmse", "RMSE"), ("relative_mae", "relative MAE"), ("r2", "R²"))
+        }))
+    return join([drawn, note(f"Intervals: {wording.INTERVAL_MEANING}"), *tables])
+
+
+def _decimal(column: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: wording.NOT_KNOWN if (x := number(row.get(column))) is None else f"{x:,.4g}"
+
+
+def _classes(page: Page) -> Html | None:
+    drawn = page.figures(
+        draw(page.data, f) for f in page.told for draw in (plots.draw_classes, plots.draw_gain)
+    )
+    rows = [plots.rows_behind(page.data.classes, f) for f in page.told]
+    if not any(len(r) for r in rows):
+        return None
+    table = page.table("By class of the attribute, for the attacker behind each finding", pd.concat(rows), {
+        "class": lambda r: plain(r["class_label"], LONGEST_CELL), "share": lambda r: percent(r["prevalence"]),
+        "people": lambda r: count(r["n"]), "at risk": lambda r: percent(r["rapid"]),
+        "mean probability of the truth": lambda r: percent(r.get("mean_true_prob")), "claims right": _claims,
+    }, texts=1)
+    return join([drawn, table])
+
+
+def _drivers(page: Page) -> Html | None:
+    data, parts = page.data, []
+    kinds = data.inputs.get("columns", {})
+    for f in page.told:
+        columns = plots.subgroup_columns(data, f)
+        drawings = [plots.draw_attribution(data, f), plots.draw_refits(data, f)]
+        drawings += [plots.draw_subgroups(data, f, c, kinds.get(c) == "numeric") for c in columns[:MOST_SUBGROUP_FIGURES]]
+        parts.append(page.figures(drawings))
+    for which, caption in (("subgroups", "By level of the quasi-identifiers"), ("patterns", "Patterns that carry most risk")):
+        rows = [plots.rows_behind(plots.table(data, which), f) for f in page.told]
+        frame = pd.concat(rows) if any(len(r) for r in rows) else pd.DataFrame()
+        if len(frame):
+            shown = page.table(caption, frame, {
+                "group": lambda r: plain("; ".join(f"{c} = {v}" for c, v in zip(r["columns"], r["level"], strict=True)), LONGEST_CELL),
+                "people": lambda r: "withheld" if _true(r.get("suppressed")) else count(r["n"]),
+                "at risk [interval]": lambda r: "withheld" if _true(r.get("suppressed")) else _rate(r),
+            }, texts=1)
+            parts.append(fold(f"{caption}: all figures", shown))
+    rows = [plots.rows_behind(plots.table(data, "attribution"), f) for f in page.told]
+    frame = pd.concat(rows) if any(len(r) for r in rows) else pd.DataFrame()
+    if len(frame):
+        parts.append(fold("Attribution: all figures", page.table("Attribution", frame, {
+            "term": lambda r: plain(r["term"], LONGEST_CELL), "kind": lambda r: plain(r["kind"]).replace("_", " "),
+            "estimate [interval]": _estimate,
+        }, texts=2)))
+    if not any(parts):
+        return None
+    return join([*parts, note(
+        "Withheld: fewer records than the smallest cell shown, or so few (or all but a few) at risk that "
+        f"the figure could tell of a person. Intervals: {wording.INTERVAL_MEANING}"
+    )])
+
+
+def _true(value: Any) -> bool:
+    return value is not None and value == value and bool(value)
+
+
+def _estimate(row: Mapping[str, Any]) -> str:
+    estimate, low, high = (number(row.get(c)) for c in ("estimate", "ci_low", "ci_high"))
+    kind = row["kind"]
+    if estimate is None:
+        return "not determined"
+    if kind == "coefficient":
+        return f"{estimate:+.3f}" + (f" [{low:+.3f}, {high:+.3f}]" if low is not None and high is not None else "")
+    if kind == "marginal_effect":
+        return f"{points(estimate)} points {interval(low, high, signed=True)}".strip()
+    return _rate({"rapid": estimate, "ci_low": low, "ci_high": high})
+
+
+def _holdout(page: Page) -> Html | None:
+    summary = page.data.summary
+    ok = summary[(summary["status"] == "ok") & (summary["scored_on"] == "original")]
+    named = [c for c in ("holdout_rate", "population_reference", "copy_ceiling") if _any(ok, c)]
+    if not named:
+        return None
+    rows = ok[ok[named].notna().any(axis=1)]
+    texts = {
+        "holdout_rate": "not in the data", "population_reference": "population reference", "copy_ceiling": "copy of the original",
+    }
+    table = page.table("People in the data and not in it", rows, {
+        "in the data": lambda r: percent(r["rapid"]),
+        **{texts[c]: (lambda r, c=c: percent(r.get(c))) for c in named},  # type: ignore[misc]
+        **({"difference, points [interval]": _difference} if "holdout_rate" in named else {}),
+        **({"difference, own baselines": lambda r: points(r.get("holdout_difference_own"))}
+           if _any(rows, "holdout_difference_own") else {}),
+    })
+    drawn = page.figures(plots.draw_holdout(page.data, f) for f in page.told)
+    return join([drawn, table, note(
+        "Not in the data: people who were not used to make the release, judged by the original's "
+        "baselines. Population reference: an attacker who learns from other people of the original. Copy "
+        "of the original: one who learns from the original itself. The difference is the effect of being "
+        "in the data only if both are a random split without shared persons or households."
+    )])
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    bounds = interval(row.get("holdout_difference_low"), row.get("holdout_difference_high"), signed=True)
+    return f"{points(row.get('holdout_difference'))} {bounds}".strip()
+
+
+def _how(page: Page) -> Html:
+    data, summary = page.data, page.data.summary
+    measures = dict.fromkeys(map(str, summary["measure"]))
+    terms = [*wording.TERMS.items(), *((m, wording.MEASURES[m]) for m in measures if m in wording.MEASURES)]
+    meanings = tag("dl", *(tag(e, x) for k, v in terms for e, x in (("dt", k), ("dd", f"{v}."))))
+    rules = [[plain(a.get("name")), plain(a.get("type") or "read from the data"), _missing_rule(a, summary),
+              ", ".join(map(str, a.get("sensitive_levels") or ())) or "all"]
+             for a in data.settings.get("sensitive_attributes", ())]
+    missing = listing("Sensitive attributes", ["attribute", "type", "missing values", "levels that would hurt"], rules, 4)
+    ok = summary[summary["scored_on"] == "original"]
+    counts = fold("Counts of each combination", page.table("Counts used", ok, {
+        "threshold": lambda r: f"{float(r['threshold']):g}" if number(r.get("threshold")) is not None else wording.NOT_KNOWN,
+        "defined": lambda r: count(r.get("n")), "undefined": lambda r: count(r.get("n_undefined")),
+        "dropped": lambda r: count(r.get("n_dropped")), "level unseen": lambda r: count(r.get("n_unseen_level")),
+        "class unseen": lambda r: count(r.get("n_unseen_class")), "trained on": lambda r: count(r.get("n_train")),
+        "release rows": lambda r: count(r.get("n_release")), "seconds to fit": _decimal("fit_seconds"),
+    }))
+    return join([meanings, missing if rules else None, counts, _settings(page), _evidence(page)])
+
+
+def _missing_rule(attribute: Mapping[str, Any], summary: pd.DataFrame) -> str:
+    """The rule in use, also where it was left to the default."""
+    if attribute.get("missing"):
+        value = f" {attribute['constant']:g}" if number(attribute.get("constant")) is not None else ""
+        return f"{attribute['missing']}{value}"
+    types = set(summary.loc[summary["sensitive_attribute"] == attribute.get("name"), "target_type"].dropna())
+    return {"categorical": "class (default)", "continuous": "drop (default)"}.get(next(iter(types), ""), "default")
+
+
+def _settings(page: Page) -> Html | None:
+    given, default = dict(_leaves(page.data.settings)), dict(_leaves(Config().model_dump(mode="json")))
+    rows = [[path, plain(value, 400), "default" if default.get(path) == value else "given"] for path, value in given.items()]
+    return fold("Settings", listing("Settings of the run", ["setting", "value", "from"], rows, 3)) if rows else None
+
+
+def _leaves(value: Any, path: str = "") -> Iterable[tuple[str, str]]:
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+    elif value not in (None, [], {}, ()):
+        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _evidence(page: Page) -> Html:
+    data, first = page.data, page.data.summary
+    rows: list[list[str]] = [["run", data.run_id, ""], ["command", data.command or wording.NOT_KNOWN, ""]]
+    for place, table in (("original", data.inputs.get("original")), ("holdout", data.inputs.get("holdout")),
+                         *((f"release, copy {k}", v) for k, v in dict(data.inputs.get("releases") or {}).items())):
+        if isinstance(table, Mapping):
+            version = "" if table.get("version") is None else f"Delta version {table['version']}"
+            size = "" if table.get("rows") is None else f"{count(table['rows'])} rows"
+            rows.append([place, plain(table.get("name"), 300), ", ".join(filter(None, (size, version)))])
+    for column, label in (("seed", "seed"), ("original_digest", "digest of the original"), ("release_digest", "digest of the release"),
+                          ("settings_digest", "digest of the settings"), ("package_version", "rapid-spark")):
+        values = first[column].dropna().drop_duplicates() if column in first else []
+        shown = [f"{int(v)}" if column == "seed" else str(v) for v in values]
+        rows += [[label, v, ""] for v in shown[:20]]
+    rows += [[k, v, ""] for k, v in data.versions.items()]
+    return fold("Inputs, digests, versions and seed", listing("Evidence", ["what", "value", "size"], rows, 3))
+
+
+def _limits(page: Page) -> Html:
+    return join([
+        tag("h3", "What the interval means"), tag("p", wording.INTERVAL_MEANING),
+        tag("p", "The largest of several attackers is chosen by looking: its upper end is the largest of the upper ends, and "
+                 "its lower end is not that of one attacker alone."),
+        tag("h3", "What the figures do not say"), tag("ul", *(tag("li", text) for text in wording.LIMITS)),
+    ])
+
+
+Section = Callable[[Page], Html | None]
+SECTIONS: tuple[tuple[str, str, Section], ...] = (
+    ("finding", "Finding", _finding), ("warnings", "What the reader must know", _warnings),
+    ("combinations", "Combinations", _combinations), ("thresholds", "Other thresholds", _thresholds),
+    ("attackers", "Attackers compared", _attackers), ("classes", "Which answers", _classes),
+    ("drivers", "Which people, which columns", _drivers), ("holdout", "Holdout against members", _holdout),
+    ("how", "How it was computed", _how), ("limits", "Limits", _limits),
+)
+
+
+def render(data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECTIONS) -> str:
+    """The report as one HTML document.
+
+    Args:
+        data: what to report.
+        sections: anchor, heading and function of each; those without content are left out.
+    """
+    page = Page(data, findings(data.summary, data.comparable))
+    parts = [(anchor, title, content) for anchor, title, make in sections if (content := make(page)) is not None]
+    first = data.summary.iloc[0] if len(data.summary) else {}
+    names = [", ".join(dict.fromkeys(map(name, data.summary[c]))) for c in ("registry", "release_id")] if len(data.summary) else []
+    title = f"RAPID report: {', '.join(names)}" if names else "RAPID report"
+    when = data.evaluated_at if _given(data.evaluated_at) else first.get("evaluated_at")
+    subtitle = f"Run {data.run_id}" + (f", evaluated {_time(when)}" if _given(when) else "")
+    links = tag("nav", tag("ul", *(tag("li", tag("a", t, href=f"#{a}")) for a, t, _ in parts)), aria_label="Contents")
+    body = join([
+        tag("header", tag("h1", title), tag("p", subtitle), links),
+        tag("main", join(tag("section", tag("h2", t, id=f"{a}-heading"), c, id=a, aria_labelledby=f"{a}-heading") for a, t, c in parts)),
+    ])
+    head = tag(
+        "head", tag("meta", charset="utf-8"), tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
+        tag("title", title), Html(f"<style>{_CSS}</style>"),
+    )
+    return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{tag("body", body)}\n</html>\n'
+
+
+def write(data: ReportData, path: str | Path) -> Path:
+    """Write the report to a file, UTF-8; the folder is made at need."""
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(render(data), encoding="utf-8")
+    return place
+
+
+def assessment_html(assessment: Any) -> str:
+    """An `Assessment` as a notebook shows it: findings, the table of combinations, threshold curves, warnings."""
+    data = of_assessment(assessment)
+    page = Page(data, findings(data.summary, data.comparable))
+    curves = page.figures(plots.draw_curve(data, f) for f in page.told[:2])
+    content = join([_finding(page), _combinations(page), curves, _warnings(page)])
+    return f"<style>{_scoped(_CSS)}</style>{tag('div', content, class_='rapid-spark')}"
+
+
+def _scoped(css: str) -> str:
+    """Rules that speak to the report's markup alone, for a page that is not ours."""
+    plain_rules = css.split("/* page */")[0]
+    return re.sub(
+        r"(^|})\s*([^{}@]+){", lambda m: m[1] + ",".join(f".rapid-spark {s.strip()}" for s in m[2].split(",")) + "{", plain_rules
+    )
+
+
+def _given(value: Any) -> bool:
+    return value is not None and value == value and value is not pd.NaT
+
+
+def _or_dash(value: Any) -> Any:
+    return value if _given(value) else wording.NOT_KNOWN
+
+
+def _time(value: Any) -> str:
+    stamp = pd.Timestamp(value)
+    stamp = stamp.tz_convert(UTC) if stamp.tzinfo else stamp
+    return f"{stamp:%Y-%m-%d %H:%M} UTC"
+
+
+# Before the mark: what the markup needs anywhere; after it: the page itself.
+_CSS = """
+.card{border:1px solid #c9ced6;border-left:6px solid #0072B2;border-radius:4px;padding:.6rem 1rem;margin:1rem 0;max-width:50rem}
+.card.no_better_than_chance{border-left-color:#009E73}
+.card.undefined,.card.chance_unknown{border-left-color:#5f6368;border-left-style:dashed}
+.card h3{margin:.2rem 0}
+.card p{margin:.4rem 0;max-width:46rem}
+.card .figure{font-size:2rem;font-weight:600;line-height:1.2}
+.card .figure span{font-size:1.05rem;font-weight:400;white-space:nowrap}
+.note{color:#4a4f57;font-size:.875rem;max-width:46rem;margin:.5rem 0}
+.scroll{overflow-x:auto;margin:1rem 0}
+.scroll table{border-collapse:collapse;font-size:.875rem;line-height:1.35;width:auto}
+.scroll caption{text-align:left;font-weight:600;padding:.2rem 0}
+.scroll th,.scroll td{padding:.25rem .6rem;border-bottom:1px solid #dfe2e7;text-align:left;vertical-align:top;background:none}
+.scroll thead th{border-bottom:2px solid #5f6368;vertical-align:bottom}
+.scroll tbody th{font-weight:400}
+.scroll .l{overflow-wrap:anywhere;min-width:12rem;max-width:26rem}
+.scroll .s{white-space:nowrap}
+.scroll caption span{display:inline-block;position:sticky;left:0;max-width:min(46rem,88vw)}
+details .scroll caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
+.scroll .n{text-align:right;font-variant-numeric:tabular-nums}
+.scroll td.n{white-space:nowrap}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),38rem));gap:0 2rem}
+.figures.many{display:block;columns:2 24rem;column-gap:2rem;max-width:78rem}
+.figures figure{margin:0 0 1.2rem;max-width:38rem;break-inside:avoid}
+.figures figcaption{font-size:.875rem;color:#4a4f57}
+.figures strong{color:#1b1f24}
+.plot{width:100%;height:auto;display:block;overflow:visible}
+.plot text{font-family:inherit!important}
+/* page */
+*{box-sizing:border-box}
+html{color-scheme:light;-webkit-text-size-adjust:100%}
+body{font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif;color:#1b1f24;background:#fff;
+margin:0 auto;padding:1rem clamp(1rem,4vw,3rem) 3rem;max-width:80rem}
+h1{font-size:1.6rem;line-height:1.25;margin:.5rem 0;overflow-wrap:anywhere}
+h2{font-size:1.25rem;margin:2.2rem 0 .6rem;border-bottom:1px solid #c9ced6;padding-bottom:.2rem}
+h3{font-size:1.05rem;margin:1.2rem 0 .4rem;overflow-wrap:anywhere}
+p,li,dd{overflow-wrap:anywhere}
+main p,main ul{max-width:46rem}
+nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.3rem 1.1rem;padding:0;margin:.6rem 0}
+a{color:#00548a}
+a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid #E69F00;outline-offset:2px}
+.warnings li{margin:.3rem 0}
+details{margin:.8rem 0}
+summary{cursor:pointer;font-weight:600;color:#00548a;padding:.2rem 0}
+dl{display:grid;grid-template-columns:minmax(8rem,auto) 1fr;gap:.3rem 1rem;max-width:60rem;font-size:.9375rem}
+dt{font-weight:600}
+dd{margin:0}
+@media (max-width:36rem){dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}.card .figure span{display:block}}
+@page{size:A4;margin:16mm 14mm}
+@media print{
+body{font-size:9.5pt;padding:0;max-width:none}
+nav{display:none}
+h1{font-size:16pt}h2{font-size:12.5pt;break-after:avoid}h3,caption{break-after:avoid}
+.card,figure,tr,.short{break-inside:avoid}
+thead{display:table-header-group}
+.figures{grid-template-columns:1fr 1fr;gap:0 5mm}
+.figures.many{columns:2;column-gap:5mm}
+.scroll{overflow:visible}
+.scroll table,.note,.figures figcaption{font-size:7.5pt}
+.scroll th,.scroll td{padding:1pt 3pt}
+.scroll .l{min-width:0;max-width:none}
+dl,li,main p{font-size:9pt}
+summary{list-style:none;color:inherit}
+details::details-content{content-visibility:visible;block-size:auto;opacity:1}
+}
+"""
