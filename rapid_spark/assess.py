@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
 from pyspark.sql import SparkSession
 
-from . import control, io, schema, session, training
+from . import attribution, control, drivers, io, schema, session, training
 from .attackers import Feature, Fitted
 from .config import Config, Table, parse, settings_json
 from .io import Source
-from .pipeline import Found, State, score, summarise, summarise_holdout
+from .pipeline import Found, Scored, State, flags, score, summarise, summarise_holdout
 from .results import Assessment
 from .rows import Rows, settings_digest
 from .schema import Aligned
@@ -132,13 +133,17 @@ def evaluate(
         SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
     """
     clock = Clock(say, {})
+    asked, refits = config, []
+    if config.drivers.refits:
+        extra, refits = attribution.refit_sets(config.sets)
+        config = config.model_copy(update={"quasi_identifiers": (), "qi_sets": {**config.sets, **extra}})
     with clock.stage("checking tables"):
         aligned = schema.align(original, releases, config, holdout)
     with clock.stage("reading release"):
         rows, warnings = training.release_rows(aligned, config)
     with clock.stage("fitting attackers"):
         fits, missing = training.fit_all(spark, aligned, rows, config, cores, say, keep)
-    state = State(spark, aligned, config, fits, missing, cores, [*aligned.warnings, *warnings])
+    state = State(spark, aligned, config, fits, missing, cores, [*aligned.warnings, *warnings], frozenset(asked.sets))
     scored = {}
     with clock.stage("scoring original"):
         scored["original"] = score(state, aligned.original)
@@ -158,7 +163,14 @@ def evaluate(
     evaluated_at = datetime.now(UTC).replace(tzinfo=None)
     common = {"run_id": run_id, "registry": config.registry, "release_id": config.release_id, "weighting": "none",
               "evaluated_at": evaluated_at}
-    rows_of = Rows(state, common, found, other, references, clock.seconds["scoring original"])
+    rows_of = Rows(state, common, found, other, references, clock.seconds["scoring original"], asked)
+    with clock.stage("finding drivers"):
+        tables = _drivers(state, scored["original"], found, common)
+        if refits:
+            taken_apart = attribution.refit_rows(refits, rows_of.summary(every_set=True).query("scored_on == 'original'"))
+            tables["risk_attribution"] = pd.concat(
+                [tables["risk_attribution"], taken_apart[list(tables["risk_attribution"].columns)]], ignore_index=True
+            )
 
     def free() -> None:
         for part in scored.values():
@@ -167,11 +179,23 @@ def evaluate(
 
     return Assessment(
         run_id=run_id, registry=config.registry, release_id=config.release_id,
-        summary=rows_of.summary(), curve=rows_of.curve(), classes=rows_of.classes(), tables={},
+        summary=rows_of.summary(), curve=rows_of.curve(), classes=rows_of.classes(), tables=tables,
         records=rows_of.records(scored), warnings=state.warnings, seconds=clock.seconds,
-        inputs=_inputs(aligned, original, releases), evaluated_at=evaluated_at, settings=settings_json(config),
+        inputs=_inputs(aligned, original, releases), evaluated_at=evaluated_at, settings=settings_json(asked),
         release_resources=free,
     )
+
+
+def _drivers(state: State, scored: Scored, found: Found, common: dict[str, Any]) -> dict[str, pd.DataFrame]:
+    """Subgroups, patterns and attribution of the reported combinations with a result."""
+    columns = {q.name: q.column for q in state.aligned.quasi_identifiers}
+    reported = [c for _, c in state.reported if c.index in found.results]
+    drivers_found = drivers.find(
+        scored.cells, scored.records, reported, flags(state, found), columns, state.classes, state.config,
+        {**{k: v for k, v in common.items() if k != "evaluated_at"}, "scored_on": "original"},
+    )
+    state.warnings += drivers_found.warnings
+    return drivers_found.tables
 
 
 def _references(state: State, found: Found) -> dict[int, tuple[float, float]]:

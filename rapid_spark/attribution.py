@@ -178,12 +178,12 @@ def _fit(design: np.ndarray, n: np.ndarray, hits: np.ndarray, names: Sequence[st
         infinite = np.zeros(k, dtype=bool)
         infinite[np.flatnonzero(kept)[np.abs(direction) > 1e-6]] = True
         _note(notes, "infinite, as they separate records at risk from the others perfectly",
-              [names[j] for j in np.flatnonzero(infinite)])
+              [name for name, out in zip(names, infinite, strict=True) if out])
         kept &= ~infinite
         if used.any() and kept.any():
             still = _independent(design[used][:, kept], n[used])
             lost = np.flatnonzero(kept)[~still]
-            _note(notes, "not determined by the records that are not separated", [names[j] for j in lost])
+            _note(notes, "not determined by the records that are not separated", [names[int(j)] for j in lost])
             kept[lost] = False
         if not used.any() or not kept.any():
             return _Model(np.zeros(k), np.zeros((k, k)), np.zeros(k, dtype=bool), used)
@@ -348,7 +348,7 @@ def refit_sets(sets: Mapping[str, Sequence[str]]) -> tuple[dict[str, tuple[str, 
         Extra sets by name (a set of one is not taken apart; a subset that is a set already keeps that set's name and is
         not among the extra ones), and one `Refit` per set, quasi-identifier and kind.
     """
-    known = {tuple(sorted(columns)): name for name, columns in reversed(sets.items())}
+    known = {tuple(sorted(columns)): name for name, columns in reversed(list(sets.items()))}
     extra: dict[str, tuple[str, ...]] = {}
     refits = []
     for qi_set, columns in sets.items():

@@ -80,14 +80,21 @@ def encoding_of(name: str) -> Encoding:
     python = "utf-8" if python == "utf-8-sig" else python
     if python in SPARK_NAMES:
         return Encoding(python, SPARK_NAMES[python])
-    try:
-        right = [bytes([b]).decode(python, "ignore") for b in range(256)]
-    except (LookupError, UnicodeError):
-        right = []
-    if [*map(ord, right[:128])] != list(range(128)) or any(len(c) > 1 for c in right):
+    right = [_character(b, python) for b in range(256)]
+    if right[:128] != [chr(b) for b in range(128)] or None in right:
         raise ConfigError(f"encoding {name!r} cannot be read: convert the file to UTF-8")
     wrong = [(chr(b), c) for b, c in enumerate(right) if c and chr(b) != c]
     return Encoding(python, "ISO-8859-1", ("".join(w for w, _ in wrong), "".join(c for _, c in wrong)))
+
+
+def _character(byte: int, codec: str) -> str | None:
+    """What a byte stands for; '' where it stands for nothing, None where it takes several bytes."""
+    try:
+        return bytes([byte]).decode(codec)
+    except UnicodeDecodeError as error:
+        return "" if "undefined" in error.reason else None
+    except (LookupError, UnicodeError):  # no encoding of text
+        return None
 
 
 def look(files: Iterable[Path], delimiter: str, encoding: Encoding) -> Facts:

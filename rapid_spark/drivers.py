@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from . import attribution, intervals, results, suppression
 from .attribution import OTHER, SUPPRESSED
-from .config import Config, ConfigError, suggest
-from .levels import Counts, Levels, count_patterns, count_relations, find_levels
+from .config import Config
+from .levels import Counts, Levels, count_patterns, find_levels
+from .relations import Relation, applying, class_table, count_by_class, count_known, parse_relations, with_and_without
 from .risk import Classes, Combination
 from .suppression import ALL, CrossTable, Hidden
 
 MAX_PAIR_LEVELS = 50  # quasi-identifiers with more have no rows for pairs
+TRIES = 50  # patterns looked at per pattern wanted
 KEY_COLUMNS = (*results.KEYS, "weighting")
 FIGURES = ("n", "n_at_risk", "rapid", "ci_low", "ci_high", "suppressed")
 SUBGROUPS = PATTERNS = (*KEY_COLUMNS, "columns", "level", *FIGURES)
@@ -32,52 +33,6 @@ RELATIONS = (*KEY_COLUMNS, "column", "level", "class_label", "known", "n", "n_at
 EXCLUSIONS = (
     *KEY_COLUMNS, "relations", "n", "n_at_risk", "rapid", "n_without", "n_at_risk_without", "rapid_without", "suppressed",
 )
-
-
-@dataclass(frozen=True)
-class Relation:
-    """'column=level -> class': people of this level have this class, as everybody knows."""
-
-    column: str
-    level: str
-    class_label: str
-
-    def __str__(self) -> str:
-        return f"{self.column}={self.level} -> {self.class_label}"
-
-
-def parse_relations(
-    texts: Sequence[str], quasi_identifiers: Sequence[str], classes: Mapping[str, Classes]
-) -> tuple[Relation, ...]:
-    """Relations from their texts.
-
-    Args:
-        texts: 'column=level -> class'.
-        quasi_identifiers: known columns.
-        classes: per categorical attribute; a relation concerns those that have its class.
-
-    Raises:
-        ConfigError: with every fault found, each under `drivers.exclude_relations`.
-    """
-    found, faults = [], []
-    labels = sorted({label for k in classes.values() for label in k.labels})
-    for text in texts:
-        left, arrow, label = text.rpartition("->")
-        column, equals, level = left.partition("=")
-        relation = Relation(column.strip(), level.strip(), label.strip())
-        if not (arrow and equals and relation.column and relation.level and relation.class_label):
-            faults.append(f"{text!r} is not of the form 'column=level -> class'")
-        elif relation.column not in quasi_identifiers:
-            faults.append(f"{text!r}: {relation.column!r} is not a quasi-identifier."
-                          f"{suggest(relation.column, quasi_identifiers)}")
-        elif relation.class_label not in labels:
-            faults.append(f"{text!r}: no categorical attribute has the class {relation.class_label!r}."
-                          f"{suggest(relation.class_label, labels)}")
-        else:
-            found.append(relation)
-    if faults:
-        raise ConfigError("\n".join(f"drivers.exclude_relations: {fault}" for fault in faults))
-    return tuple(found)
 
 
 @dataclass
@@ -147,12 +102,13 @@ def find(
                 work.counts[qi_set, kind] = count_patterns(
                     frame, levels, mine, settings.min_cell_count, config.training.seed
                 )
-    work.count_relations(cells, flags, relations)
+    categorical = [c for c in combinations if c.categorical]
+    if categorical and (settings.subgroups or relations):
+        work.by_class = count_by_class(cells, work.levels, categorical, classes, flags)
     work.suppress(relations)
     for c in combinations:
-        work.add(c, relations)
-    if relations:
-        work.add_exclusions(cells, flags, relations)
+        work.add(c)
+    work.add_exclusions(relations, count_known(cells, work.levels, categorical, classes, flags, relations))
     return work.result()
 
 
@@ -181,37 +137,8 @@ class _Work:
     notes: dict[str, list[str]] = field(default_factory=dict)
     intervals: dict[tuple[int, int], tuple[float | None, float | None]] = field(default_factory=dict)
 
-    # -- counts
-
     def _counts(self, c: Combination) -> Counts:
         return self.counts[c.qi_set, c.target_type]
-
-    def count_relations(self, cells: DataFrame, flags: Mapping[int, Column], relations: Sequence[Relation]) -> None:
-        mine = [c for c in self.combinations if c.categorical]
-        if not mine or not (self.config.drivers.subgroups or relations):
-            return
-        ranks = {}
-        for c in mine:
-            known = self.classes[c.sensitive_attribute]
-            ranks[c.sensitive_attribute] = (known.index(c.column, c.missing), len(known.labels))
-        self.by_class = count_relations(cells, list(self.levels.values()), ranks, {c.index: flags[c.index] for c in mine})
-        self.by_class["t"] = [list(ranks)[t] for t in self.by_class["t"]]
-        self.by_class["q"] = [list(self.levels)[q] for q in self.by_class["q"]]
-
-    def _class_table(self, c: Combination, name: str, relations: Sequence[Relation]) -> CrossTable:
-        labels, known = self.levels[name].labels, self.classes[c.sensitive_attribute].labels
-        mine = self.by_class[(self.by_class["q"] == name) & (self.by_class["t"] == c.sensitive_attribute)]
-        n, hits = np.zeros((2, len(labels), len(known)), dtype=np.int64)
-        at = mine["x"].to_numpy(dtype=np.int64), mine["y"].to_numpy(dtype=np.int64) - 1
-        n[at], hits[at] = mine[f"n{c.index}"], mine[f"a{c.index}"]
-        declared = np.zeros(n.shape, dtype=bool)
-        for r in relations:
-            if r.column == name and r.level in labels and r.class_label in known:
-                declared[labels.index(r.level), known.index(r.class_label)] = True
-        # nearly all people of a level in one class: their number would tell the class of each
-        telling = (n.sum(axis=1, keepdims=True) - n < suppression.few(self.config.drivers.min_cell_count)) & ~declared
-        return CrossTable(name, f"class of {c.sensitive_attribute}", n, hits, listed=True, fixed_columns=True,
-                          known=declared, telling=telling)
 
     # -- what may be shown
 
@@ -225,8 +152,12 @@ class _Work:
             n, hits = counts.cross(i, j, c.index)
             listed = (settings.pairs or settings.interactions) and max(n.shape) <= MAX_PAIR_LEVELS
             pairs.append(CrossTable(names[i], names[j], n, hits, listed=listed))
-        by_class = [self._class_table(c, name, relations) for name in names] if c.categorical and len(self.by_class) else []
-        return [*singles, *pairs, *by_class]
+        if not c.categorical or not len(self.by_class):
+            return [*singles, *pairs]
+        known = self.classes[c.sensitive_attribute]
+        return [*singles, *pairs, *(
+            class_table(self.by_class, c, level, known, relations, settings.min_cell_count) for level in counts.levels
+        )]
 
     def suppress(self, relations: Sequence[Relation]) -> None:
         """Sizes for all combinations alike, then the flags of each."""
@@ -252,7 +183,7 @@ class _Work:
 
     # -- rows
 
-    def add(self, c: Combination, relations: Sequence[Relation]) -> None:
+    def add(self, c: Combination) -> None:
         """All rows of one combination."""
         settings, hidden = self.config.drivers, self.hidden[c.index]
         if settings.subgroups:
@@ -277,9 +208,9 @@ class _Work:
             elif hidden is not None and table.listed and not table.fixed_columns and self.config.drivers.pairs:
                 rows, columns, cells = hidden.margins[table.row], hidden.margins[table.column], hidden.cells_of(table)
                 others = self.levels[table.column].labels
-                for x, y in itertools.product(np.flatnonzero(~rows), np.flatnonzero(~columns)):
-                    self._row("subgroups", c, self._figures(table.n[x, y], table.hits[x, y], bool(cells[x, y])),
-                              columns=[table.row, table.column], level=[labels[x], others[y]])
+                for i, j in itertools.product(np.flatnonzero(~rows), np.flatnonzero(~columns)):
+                    self._row("subgroups", c, self._figures(table.n[i, j], table.hits[i, j], bool(cells[i, j])),
+                              columns=[table.row, table.column], level=[labels[i], others[j]])
 
     def _add_patterns(self, c: Combination, hidden: Hidden) -> None:
         counts, settings = self._counts(c), self.config.drivers
@@ -289,7 +220,7 @@ class _Work:
         hits = counts.patterns[f"a{c.index}"].to_numpy(dtype=np.int64)
         tables = [t for t in self.crossed[c.index] if not t.fixed_columns or t.column == ALL]
         shown = self.shown.setdefault(f"{c.qi_set}\n{c.target_type}", set())
-        chosen = suppression.listable_patterns(
+        chosen = listable_patterns(
             codes, n, hits, names, hidden, [t.key for t in tables if t.listed], tables, settings.min_cell_count,
             settings.patterns, shown,
         )
@@ -341,42 +272,18 @@ class _Work:
                 "known": bool(table.known is not None and table.known[x, y]),
             })
 
-    def add_exclusions(self, cells: DataFrame, flags: Mapping[int, Column], relations: Sequence[Relation]) -> None:
+    def add_exclusions(self, relations: Sequence[Relation], known: Mapping[int, tuple[int, int]]) -> None:
         """The rate among the records that are in none of the relations that everybody knows."""
-        mine = {}
-        for c in self.combinations:
-            known = [r for r in relations if c.categorical and r.column in c.quasi_identifiers
-                     and r.class_label in self.classes[c.sensitive_attribute].labels]
-            if known:
-                mine[c.index] = (c, known)
-        if not mine:
-            return
-        sums = []
-        for c, known in mine.values():
-            inside = F.lit(False)
-            rank = self.classes[c.sensitive_attribute].index(c.column, c.missing)
-            for r in known:
-                k = self.classes[c.sensitive_attribute].labels.index(r.class_label) + 1
-                inside = inside | ((self.levels[r.column].label() == F.lit(r.level)) & (rank == F.lit(k)))
-            for kind, where in (("n", flags[c.index].isNotNull()), ("a", flags[c.index])):
-                sums.append(F.sum(F.when(inside & where, F.col("n")).otherwise(0)).alias(f"{kind}{c.index}"))
-        found = cells.agg(*sums).toPandas().iloc[0]
-        for c, known in mine.values():
-            self._add_exclusion(c, known, int(found[f"n{c.index}"]), int(found[f"a{c.index}"]))
-
-    def _add_exclusion(self, c: Combination, known: Sequence[Relation], n_known: int, hits_known: int) -> None:
-        m, total = self.config.drivers.min_cell_count, self.crossed[c.index][0]
-        n, hits = int(total.n.sum()), int(total.hits.sum())
-        rest, rest_hits = n - n_known, hits - hits_known
-        row: dict[str, Any] = {"relations": [str(r) for r in known], "n": n, "n_at_risk": hits, "rapid": hits / n}
-        for r in known:
-            if r.level not in self.levels[r.column].labels:
+        for r in relations:
+            if r.column in self.levels and r.level not in self.levels[r.column].labels:
                 self.notes.setdefault(f"drivers.exclude_relations: {r.column!r} has no level {r.level!r}; levels are "
                                       "those of risk_subgroups (of a numeric column its bins)", [])
-        row["suppressed"] = bool(n_known < m or suppression.is_sensitive(rest, rest_hits, m))
-        if not row["suppressed"]:
-            row |= {"n_without": rest, "n_at_risk_without": rest_hits, "rapid_without": rest_hits / rest}
-        self._row("exclusions", c, row)
+        for c in self.combinations:
+            if c.index in known:
+                total = self.crossed[c.index][0]
+                self._row("exclusions", c, with_and_without(
+                    int(total.n.sum()), int(total.hits.sum()), *known[c.index], self.config.drivers.min_cell_count
+                ), relations=[str(r) for r in applying(c, relations, self.classes)])
 
     def _figures(self, n: int, hits: int, held: bool) -> dict[str, Any]:
         if held:
@@ -408,10 +315,78 @@ class _Work:
             text + (f" ({where[0]}" + (f"; and {len(where) - 1} more" if len(where) > 1 else "") + ")" if where else "")
             for text, where in self.notes.items()
         ]
-        return Drivers(
-            *(results.frame(self.rows.get(name, []), columns) for name, columns in (
-                ("subgroups", SUBGROUPS), ("patterns", PATTERNS), ("attribution", ATTRIBUTION),
-                ("relations", RELATIONS), ("exclusions", EXCLUSIONS),
-            )),
-            warnings,
-        )
+        def frame(name: str, columns: tuple[str, ...]) -> pd.DataFrame:
+            return results.frame(self.rows.get(name, []), columns)
+
+        return Drivers(frame("subgroups", SUBGROUPS), frame("patterns", PATTERNS), frame("attribution", ATTRIBUTION),
+                       frame("relations", RELATIONS), frame("exclusions", EXCLUSIONS), warnings)
+
+
+def listable_patterns(
+    codes: np.ndarray,
+    n: np.ndarray,
+    hits: np.ndarray,
+    names: Sequence[str],
+    hidden: Hidden,
+    listed_pairs: Iterable[tuple[str, str]],
+    totals: Sequence[CrossTable],
+    min_cell_count: int,
+    limit: int,
+    taken: Iterable[int] = (),
+) -> list[int]:
+    """The patterns with the most records at risk that can be shown beside the other tables.
+
+    A pattern is shown when it is not sensitive, holds no level and no listed pair that is held back, and when what it
+    leaves of every published total (all records, its levels, its listed pairs), after the patterns shown before it, is
+    nobody or not sensitive. Patterns that are not shown are not listed either: their rank would tell.
+
+    Args:
+        codes: (patterns, columns) level numbers.
+        n, hits: per pattern.
+        names: quasi-identifiers, in the order of the columns.
+        hidden: what is held back for this combination.
+        listed_pairs: keys of the tables whose cells are published.
+        totals: the tables of this combination that hold these margins and cells.
+        min_cell_count: fewest records of a cell that is shown.
+        limit: how many patterns are wanted.
+        taken: patterns shown for other combinations of the same people, whose n is known therefore.
+
+    Returns:
+        Row numbers, most hits first.
+    """
+    good = ~suppression.is_sensitive(n, hits, min_cell_count)
+    for d, name in enumerate(names):
+        good &= ~hidden.margins[name][codes[:, d]]
+    by_key = {t.key: t for t in totals}
+    # of every published total: its table, and the cell that a pattern belongs to
+    parts = [((name, ALL), codes[:, d]) for d, name in enumerate(names)]
+    for a, b in listed_pairs:
+        cells = codes[:, names.index(a)] * by_key[a, b].n.shape[1] + codes[:, names.index(b)]
+        good &= ~hidden.cells_of(by_key[a, b]).ravel()[cells]
+        parts.append(((a, b), cells))
+    whole = by_key[names[0], ALL]
+    rest_n = np.concatenate([[whole.n.sum()], *(by_key[key].n.ravel() for key, _ in parts)])
+    rest_hits = np.concatenate([[whole.hits.sum()], *(by_key[key].hits.ravel() for key, _ in parts)])
+    offsets = np.cumsum([1, *(by_key[key].n.size for key, _ in parts)])[:-1]
+
+    def totals_of(i: int) -> np.ndarray:
+        return np.array([0, *(offset + cells[i] for offset, (_, cells) in zip(offsets, parts, strict=True))])
+
+    known = set(taken)
+    rest_known = rest_n.copy()  # after the patterns whose n is known from any combination
+    for i in known:
+        rest_known[totals_of(i)] -= n[i]
+    order = np.lexsort((*codes.T[::-1], -n, -hits))
+    chosen: list[int] = []
+    for i in order[good[order]][: TRIES * limit].tolist():
+        if len(chosen) == limit:
+            break
+        g = totals_of(i)
+        after_n, after_hits = rest_n[g] - n[i], rest_hits[g] - hits[i]
+        after_known = rest_known[g] - (0 if i in known else n[i])
+        small = (after_known > 0) & (after_known < min_cell_count)
+        if small.any() or ((after_n > 0) & suppression.is_sensitive(after_n, after_hits, min_cell_count)).any():
+            continue
+        rest_n[g], rest_hits[g], rest_known[g] = after_n, after_hits, after_known
+        chosen.append(i)
+    return chosen

@@ -174,7 +174,7 @@ def _check_format(kind: str, location: _Location, table: Table) -> None:
     _check_exists(path, table.name)
     is_delta = path.is_dir() and (path / "_delta_log").is_dir()
     if is_delta and kind != "delta":
-        raise ConfigError(f"{table.name}: this is a Delta table, read as {kind} it would show removed rows: leave format out")
+        raise ConfigError(f"{table.name}: a Delta table; read as {kind} it would show removed rows: leave format out")
     if kind == "delta" and not is_delta:
         raise ConfigError(f"{table.name}: not a Delta table (there is no folder _delta_log in it)")
     if table.version is not None and kind != "delta":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -239,16 +239,20 @@ def count_patterns(
         "n", *(level.label().alias(name) for level, name in zip(levels, names, strict=True)),
         *(flag.alias(f"f{i}") for i, flag in flags.items()),
     )
-    sums = [
-        F.sum(F.when(where, F.col("n")).otherwise(0)).alias(f"{kind}{i}")
-        for i in flags
-        for kind, where in (("n", F.col(f"f{i}").isNotNull()), ("a", F.col(f"f{i}")))
-    ]
-    kept = flat.groupBy(*names).agg(*sums).persist(StorageLevel.MEMORY_AND_DISK)
+    kept = flat.groupBy(*names).agg(*sums(flags)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         return _collected(kept, levels, names, list(flags), min_cell_count, seed)
     finally:
         kept.unpersist()
+
+
+def sums(indices: Iterable[int]) -> list[Column]:
+    """`n0`.. (records with a defined outcome) and `a0`.. (at risk) of flag columns `f0`.., weighted by `n`."""
+    return [
+        F.sum(F.when(where, F.col("n")).otherwise(0)).alias(f"{kind}{i}")
+        for i in indices
+        for kind, where in (("n", F.col(f"f{i}").isNotNull()), ("a", F.col(f"f{i}")))
+    ]
 
 
 def _collected(
@@ -256,7 +260,7 @@ def _collected(
 ) -> Counts:
     n_patterns = kept.count()
     if n_patterns <= MAX_PATTERNS:
-        patterns = _numbered(kept.toPandas(), dict(zip(names, levels, strict=True)))
+        patterns = numbered(kept.toPandas(), dict(zip(names, levels, strict=True)))
         return Counts(tuple(levels), patterns, patterns)
     largest = F.greatest(*(F.col(f"n{i}") for i in indices), F.lit(0))
     frequent = kept.where(largest >= min_cell_count).orderBy(largest.desc(), *names).limit(MAX_PATTERNS)
@@ -272,49 +276,18 @@ def _collected(
         .agg(*(F.sum(f).alias(f) for f in figures)).toPandas()
     )
     by_column = dict(zip(names, levels, strict=True))
-    numbered = [
-        _numbered(group, {"x": levels[i], "y": levels[j]}) for (i, j), group in pairs.groupby(["i", "j"])
+    parts = [
+        numbered(pairs[(pairs["i"] == i) & (pairs["j"] == j)], {"x": levels[i], "y": levels[j]})
+        for i, j in itertools.combinations(range(len(names)), 2)
     ]
-    return Counts(tuple(levels), _numbered(frequent.toPandas(), by_column), _numbered(sample.toPandas(), by_column),
-                  1.0 / one_in, pd.concat(numbered, ignore_index=True))
+    return Counts(tuple(levels), numbered(frequent.toPandas(), by_column), numbered(sample.toPandas(), by_column),
+                  1.0 / one_in, pd.concat(parts, ignore_index=True))
 
 
-def _numbered(frame: pd.DataFrame, columns: Mapping[str, Levels]) -> pd.DataFrame:
+def numbered(frame: pd.DataFrame, columns: Mapping[str, Levels]) -> pd.DataFrame:
     """Labels replaced by level numbers, rows in their order."""
     numbers = {
         column: pd.Index(levels.labels, dtype=object).get_indexer(pd.Index(frame[column].to_numpy(dtype=object)))
         for column, levels in columns.items()
     }
     return frame.assign(**numbers).sort_values(list(columns), ignore_index=True)
-
-
-def count_relations(
-    frame: DataFrame, levels: Sequence[Levels], classes: Mapping[str, tuple[Column, int]], flags: Mapping[int, Column]
-) -> pd.DataFrame:
-    """Counts by level of each quasi-identifier and true class of each categorical attribute, in one pass.
-
-    Args:
-        frame: scored rows with their count `n`.
-        levels: the quasi-identifiers.
-        classes: per attribute the true class as 1-based rank (null where left out), and the number of classes.
-        flags: at_risk per index of the categorical combinations.
-
-    Returns:
-        Rows of q (number of the quasi-identifier), x (level number), t (number of the attribute), y (class rank), and
-        per combination index `n0`.., `a0`..
-    """
-    structs = [
-        F.struct(F.lit(d).alias("q"), level.label().alias("x"), F.lit(t).alias("t"), rank.alias("y"))
-        for d, level in enumerate(levels)
-        for t, (rank, _) in enumerate(classes.values())
-    ]
-    flat = frame.select("n", *(flag.alias(f"f{i}") for i, flag in flags.items()), F.inline(F.array(*structs)))
-    sums = [
-        F.sum(F.when(where, F.col("n")).otherwise(0)).alias(f"{kind}{i}")
-        for i in flags
-        for kind, where in (("n", F.col(f"f{i}").isNotNull()), ("a", F.col(f"f{i}")))
-    ]
-    counted = flat.where(F.col("y").isNotNull()).groupBy("q", "x", "t", "y").agg(*sums).toPandas()
-    return pd.concat(
-        [_numbered(group, {"x": levels[int(q)]}) for q, group in counted.groupby("q")] or [counted], ignore_index=True
-    )

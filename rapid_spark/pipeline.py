@@ -32,6 +32,7 @@ class State:
     missing: dict[FitKey, tuple[str, str]]
     cores: int
     warnings: list[str]
+    sets: frozenset[str] = frozenset()  # those to report; others are fitted for attribution only
 
     @functools.cached_property
     def classes(self) -> dict[str, Classes]:
@@ -56,6 +57,11 @@ class State:
                     target.missing,
                 )))
         return result
+
+    @property
+    def reported(self) -> list[tuple[FitKey, Combination]]:
+        """Combinations of the quasi-identifier sets that were asked for."""
+        return [(key, c) for key, c in self.combinations if not self.sets or c.qi_set in self.sets]
 
     @property
     def known_classes(self) -> dict[int, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """One self-contained HTML file of a run: a finding in plain words, tables, figures, and how it was computed.
 
-No script, no network access, fonts of the system; every value is escaped in one place (`tag`). A further page is one
-more function in `SECTIONS`: it gets a `Page` and returns markup, or None where it has nothing to say.
+No script, no network access, fonts of the system; every value is escaped in one place (`tag`). A further page is
+one more function in `SECTIONS`: it gets a `Page` and returns markup, or None where it has nothing to say.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ MOST_SUBGROUP_FIGURES = 6
 MOST_ROWS = 250  # of a table
 FIGURE_BYTES = 900_000  # all figures together
 LONGEST_CELL = 120
+MUCH_NEAR_THRESHOLD = 0.1  # share of predictions
 SHORT_CELL = 24
 SHORT_TABLE = 12  # rows that are kept on one page
+
+
+Columns = Mapping[str, Callable[[dict[str, Any]], str]]  # heading: text of a row
 
 
 class Html(str):
@@ -41,9 +45,8 @@ class Html(str):
 
 def tag(element: str, *children: Any, **attributes: Any) -> Html:
     """An HTML element. Children and attribute values are escaped unless they are `Html`; None is left out."""
-    shown = "".join(
-        f' {k.rstrip("_").replace("_", "-")}="{html.escape(plain(v))}"' for k, v in attributes.items() if v is not None
-    )
+    given = {k.rstrip("_").replace("_", "-"): v for k, v in attributes.items() if v is not None}
+    shown = "".join(f' {k}="{html.escape(plain(v))}"' for k, v in given.items())
     if element in ("meta", "br"):
         return Html(f"<{element}{shown}>")
     inside = "".join(c if isinstance(c, Html) else html.escape(plain(c)) for c in children if c is not None)
@@ -105,7 +108,9 @@ class ReportData:
         return self.tables.get("risk_classes", pd.DataFrame())
 
 
-def of_assessment(assessment: Any, versions: Mapping[str, str] | None = None, command: str = "") -> ReportData:
+def of_assessment(
+    assessment: Any, versions: Mapping[str, str] | None = None, command: str = ""
+) -> ReportData:
     """The report's data from an `Assessment`.
 
     Args:
@@ -113,13 +118,11 @@ def of_assessment(assessment: Any, versions: Mapping[str, str] | None = None, co
         versions: of the libraries.
         command: that was run.
     """
-    further = {k if k.startswith(("risk_", "gain_")) else f"risk_{k}": v for k, v in assessment.tables.items()}
-    tables = {
-        "risk_summary": assessment.summary, "risk_curve": assessment.curve, "risk_classes": assessment.classes, **further,
-    }
+    own = {"risk_summary": assessment.summary, "risk_curve": assessment.curve, "risk_classes": assessment.classes}
     return ReportData(
-        assessment.run_id, tables, _loaded(assessment.settings), tuple(assessment.warnings), assessment.inputs,
-        versions or {}, command, assessment.evaluated_at, _comparable(assessment.inputs),
+        run_id=assessment.run_id, tables={**assessment.tables, **own}, settings=_loaded(assessment.settings),
+        warnings=tuple(assessment.warnings), inputs=assessment.inputs, versions=versions or {}, command=command,
+        evaluated_at=assessment.evaluated_at, comparable=_comparable(assessment.inputs),
     )
 
 
@@ -141,16 +144,15 @@ def read(store: Readable, run_id: str) -> ReportData:
         raise ConfigError(f"run {run_id}: the store has no such run; its latest are: {there}")
     latest = mine[mine["attempt"] == mine["attempt"].max()]
     if "finished" not in set(latest["state"]):
-        raise ConfigError(f"run {run_id}: its latest attempt is not finished, so its figures do not count: run it again")
+        raise ConfigError(f"run {run_id}: its latest attempt is not finished, so no figure of it counts: run it again")
     row = latest[latest["state"] == "finished"].iloc[0]
-    there_are = set(store.names())
-    tables = {
-        t: _pandas(store.query(f"SELECT * FROM {t} WHERE run_id = '{run_id}'")) for t in TABLES if t in there_are
-    }
+    present = [t for t in TABLES if t in set(store.names())]
+    tables = {t: _pandas(store.query(f"SELECT * FROM {t} WHERE run_id = '{run_id}'")) for t in present}
     inputs = _loaded(row.get("inputs"))
     return ReportData(
-        run_id, tables, _loaded(row.get("config")), tuple(map(str, inputs.get("warnings", ()))), inputs,
-        _loaded(row.get("package_versions")), str(row.get("command") or ""), row.get("ended_at"), _comparable(inputs),
+        run_id=run_id, tables=tables, settings=_loaded(row.get("config")), inputs=inputs,
+        warnings=tuple(map(str, inputs.get("warnings", ()))), versions=_loaded(row.get("package_versions")),
+        command=str(row.get("command") or ""), evaluated_at=row.get("ended_at"), comparable=_comparable(inputs),
     )
 
 
@@ -191,10 +193,9 @@ class Page:
         return [f for f in self.found if f.rate is not None][:MOST_FINDINGS]
 
     def varying(self, frame: pd.DataFrame) -> list[str]:
-        """Key columns that a table has to show: the attacker, and those in which the run's combinations differ."""
-        keys = ("registry", "release_id", "sensitive_attribute", "qi_set", "measure", "attacker", "replicate", "weighting")
-        several = {k for k in keys if k in self.data.summary and self.data.summary[k].nunique() > 1}
-        return [k for k in keys if k in frame and (k == "attacker" or (k in several and frame[k].nunique() > 0))]
+        """Key columns that a table has to show: the attacker, and what differs over the run's combinations."""
+        several = {k for k in _HEADS if k in self.data.summary and self.data.summary[k].nunique() > 1}
+        return [k for k in _HEADS if k in frame and k in several | {"attacker"} and frame[k].notna().any()]
 
     def figures(self, drawings: Iterable[plots.Drawing | None]) -> Html | None:
         """Figures side by side, as far as there is room for them."""
@@ -210,9 +211,7 @@ class Page:
         kind = "figures many" if len(shown) > 2 else "figures"
         return tag("div", join(shown), class_=kind) if shown else None
 
-    def table(
-        self, caption: str, frame: pd.DataFrame, columns: Mapping[str, Callable[[dict[str, Any]], str]], texts: int = 0
-    ) -> Html:
+    def table(self, caption: str, frame: pd.DataFrame, columns: Columns, texts: int = 0) -> Html:
         """Rows as a table; its leading key columns are headers of the rows, the others figures.
 
         Args:
@@ -230,15 +229,19 @@ class Page:
         return listing(caption, [*heads, *columns], rows, len(keys) + texts, len(frame) - len(rows))
 
 
-_HEADS = {"registry": "registry", "release_id": "release", "sensitive_attribute": "attribute", "qi_set": "known",
-          "measure": "measure", "attacker": "attacker", "replicate": "copy", "weighting": "weights"}
+_HEADS = {
+    "registry": "registry", "release_id": "release", "sensitive_attribute": "attribute", "qi_set": "known",
+    "measure": "measure", "attacker": "attacker", "replicate": "copy", "weighting": "weights",
+}
 
 
 def _key(row: Mapping[str, Any], column: str) -> str:
     return wording.replicate(row[column]) if column == "replicate" else plain(row[column], LONGEST_CELL)
 
 
-def listing(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], n_text: int = 1, left: int = 0) -> Html:
+def listing(
+    caption: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], n_text: int = 1, left: int = 0
+) -> Html:
     """A table that scrolls sideways where it is wider than the page.
 
     Args:
@@ -248,10 +251,11 @@ def listing(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], n
         n_text: see rows.
         left: rows that are not shown.
     """
-    head = tag("tr", *(tag("th", h, scope="col", class_="n" if i >= n_text else None) for i, h in enumerate(heads)))
-    body = []
-    for row in rows:
-        body.append(tag("tr", *(_cell(str(cell), i == 0, i >= n_text) for i, cell in enumerate(row))))
+    kinds = [None if i < n_text else "n" for i in range(len(heads))]
+    head = tag("tr", *(tag("th", h, scope="col", class_=kind) for h, kind in zip(heads, kinds, strict=True)))
+    body = [
+        tag("tr", *(_cell(str(cell), i == 0, i >= n_text) for i, cell in enumerate(row))) for row in rows
+    ]
     inner = tag("table", tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", join(body)),
                 class_="short" if len(rows) <= SHORT_TABLE else None)
     rest = tag("p", f"{left:,} more rows are in the store.", class_="note") if left > 0 else None
@@ -259,7 +263,8 @@ def listing(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], n
 
 
 def _cell(text: str, is_head: bool, is_figure: bool) -> Html:
-    kind = "n" if is_figure else ("s" if len(text) <= SHORT_CELL else "l")  # of these, only the last is broken over lines
+    # figures and short texts are not broken over lines
+    kind = "n" if is_figure else ("s" if len(text) <= SHORT_CELL else "l")
     return tag("th", text, scope="row", class_=kind) if is_head else tag("td", text, class_=kind)
 
 
@@ -296,72 +301,106 @@ def _finding(page: Page) -> Html:
     for f in [*page.told, *[f for f in page.found if f.rate is None][:MOST_FINDINGS]]:
         single = interval(f.low, f.high) if f.basis != "mean" else ""
         figure = tag("p", percent(f.rate), tag("span", f" {single}") if single else None, class_="figure")
-        sentences = [tag("p", _prose(s)) for s in (*f.sentences, f.control) if s]
-        cards.append(tag("article", tag("h3", _title(f, page)), figure, *sentences, class_=f"card {f.outcome}"))
+        said = [tag("p", _prose(s)) for s in (*f.sentences, f.control) if s]
+        cards.append(tag("article", tag("h3", _title(f, page)), figure, *said, class_=f"card {f.outcome}"))
     more = len(page.found) - len(cards)
     rest = note(f"{more} more are in the table of combinations.") if more else None
-    verdicts = page.data.tables.get("audit_verdicts")
-    if verdicts is None or not len(verdicts):
-        verdict = note("No policy was given, so this report holds figures and no verdict.")
-    else:
-        rows = [
-            [plain(r.get(c), LONGEST_CELL) for c in ("rule", "verdict", "sensitive_attribute", "reason")]
-            + [f"{x:g}" if (x := number(r.get(c))) is not None else wording.NOT_KNOWN for c in ("figure", "limit")]
-            for r in verdicts.head(MOST_ROWS).to_dict("records")
-        ]
-        verdict = listing("Verdict of the policy", ["rule", "verdict", "attribute", "reason", "figure", "limit"], rows, 4,
-                          len(verdicts) - len(rows))
-    return join([*cards, rest, verdict, _decisions(page)])
+    verdicts = _stated(page, "audit_verdicts", "Verdict of the policy", _VERDICT)
+    decisions = _stated(page, "release_decisions", "Decisions", _DECISION)
+    none = None if verdicts else note("No policy was given, so this report holds figures and no verdict.")
+    return join([*cards, rest, none, verdicts, decisions])
 
 
-def _decisions(page: Page) -> Html | None:
-    decisions = page.data.tables.get("release_decisions")
-    if decisions is None or not len(decisions):
+_VERDICT = ("sensitive_attribute", "rule", "verdict", "figure", "limit", "reason")
+_DECISION = ("outcome", "decided_by", "reason", "decided_at", "valid_until")
+
+
+def _stated(page: Page, which: str, caption: str, columns: Sequence[str]) -> Html | None:
+    """A table of statements as it is; None where the run has none."""
+    frame = page.data.tables.get(which)
+    if frame is None or not len(frame):
         return None
-    columns = ("outcome", "decided_by", "reason", "decided_at", "valid_until")
-    rows = [[plain(_or_dash(r.get(c)), LONGEST_CELL) for c in columns] for r in decisions.to_dict("records")]
-    return listing("Decisions", [c.replace("_", " ") for c in columns], rows, len(columns))
+    rows = [[_text(r.get(c)) for c in columns] for r in frame.head(MOST_ROWS).to_dict("records")]
+    heads = [c.replace("_", " ") for c in columns]
+    return listing(caption, heads, rows, len(columns), len(frame) - len(rows))
+
+
+def _text(value: Any) -> str:
+    """A value of any kind, in a cell."""
+    if not _given(value):
+        return wording.NOT_KNOWN
+    return f"{value:.4g}" if isinstance(value, float) else plain(value, LONGEST_CELL)
 
 
 def _warnings(page: Page) -> Html | None:
     if not page.data.warnings:
         return None
-    return tag("ul", *(tag("li", plain(w, 600)) for w in dict.fromkeys(page.data.warnings)), class_="warnings")
+    items = (tag("li", plain(w, 600)) for w in dict.fromkeys(page.data.warnings))
+    return tag("ul", *items, class_="warnings")
+
+
+def _ok(page: Page) -> pd.DataFrame:
+    """Rows of risk_summary with a figure, scored on the original."""
+    summary = page.data.summary
+    return summary[(summary["status"] == "ok") & (summary["scored_on"] == "original")]
 
 
 def _combinations(page: Page) -> Html:
-    summary = page.data.summary
-    ok = summary[(summary["status"] == "ok") & (summary["scored_on"] == "original")]
+    ok = _ok(page)
+    if not len(ok):
+        return join([note("No combination has a figure."), _without_figure(page)])
     if len(ok) > MOST_ROWS:
-        ok = ok.assign(_rate=ok["rapid"].astype(float)).sort_values("_rate", ascending=False, kind="stable")
-    level = {wording.confidence(r) for r in ok[["confidence"]].drop_duplicates().to_dict("records")} if len(ok) else set()
-    methods = ", ".join(dict.fromkeys(map(str, ok["ci_method"].dropna()))) if len(ok) else ""
-    shown = page.table("Combinations with a figure", ok, {
+        highest = ok["rapid"].astype(float).sort_values(ascending=False, kind="stable")
+        ok = ok.loc[highest.index]
+    level = {wording.confidence(r) for r in ok[["confidence"]].drop_duplicates().to_dict("records")}
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
         f"at risk [{level.pop() if len(level) == 1 else ''}interval]": _rate,
         "of": lambda r: count(r["n"]),
         "chance": lambda r: percent(r.get("baseline_rate")),
         "excess, points": lambda r: points(r.get("excess")),
-        "p": lambda r: wording.NOT_KNOWN if (p := number(r.get("permutation_p"))) is None else f"{p:.3g}",
+        "p": _decimal("permutation_p"),
         "claims right": _claims,
-        **({"harmful answers": lambda r: percent(r.get("sensitive_levels_rate"))} if _harmful(page) else {}),
-        **({"by person": lambda r: _rate(r, "person_ci_low", "person_ci_high", "person_rapid")} if _any(ok, "n_persons") else {}),
-        **({"within strata": lambda r: percent(r.get("rapid_within_strata"))} if _any(ok, "rapid_within_strata") else {}),
-    }) if len(ok) else note("No combination has a figure.")
-    missing = wording.not_computed(summary)
-    rows = [[status, reason, str(len(names)), "; ".join(names[:8]) + (" …" if len(names) > 8 else "")]
-            for status, reason, names in missing[:MOST_ROWS]]
-    table = listing("Combinations without a figure", ["status", "reason", "how many", "which"], rows, 4) if rows else None
-    means = note(f"{wording.INTERVAL_MEANING} Method: {methods}. {wording.P_MEANING}") if len(ok) else None
-    undefined = note("Undefined is neither low nor high: these are in no figure and no average.") if rows else None
-    return join([shown, means, table, undefined])
+    }
+    if any(a.get("sensitive_levels") for a in page.data.settings.get("sensitive_attributes", ())):
+        columns["harmful answers"] = lambda r: percent(r.get("sensitive_levels_rate"))
+    for who in ("person", "household"):
+        if _any(ok, f"{who}_rapid"):
+            names = (f"{who}_ci_low", f"{who}_ci_high", f"{who}_rapid")
+            columns[f"by {who}"] = lambda r, names=names: _rate(r, *names)  # type: ignore[misc]
+    if _any(ok, "rapid_within_strata"):
+        columns["within strata"] = lambda r: percent(r.get("rapid_within_strata"))
+    methods = ", ".join(dict.fromkeys(map(str, ok["ci_method"].dropna())))
+    means = note(f"{wording.INTERVAL_MEANING} Method: {methods}. {wording.P_MEANING}")
+    return join([page.table("Combinations with a figure", ok, columns), means, _near(ok), _without_figure(page)])
+
+
+def _near(ok: pd.DataFrame) -> Html | None:
+    """Where many predictions are at a threshold, no bootstrap is consistent: say so."""
+    if not _any(ok, "near_threshold"):
+        return None
+    share = pd.to_numeric(ok["near_threshold"]).max()
+    if share < MUCH_NEAR_THRESHOLD:
+        return None
+    return note(
+        f"For at least one attacker {percent(share)} of the predictions are within two standard deviations of a "
+        "threshold. Where many of them share one value, no bootstrap is consistent, and its intervals may be too short."
+    )
+
+
+def _without_figure(page: Page) -> Html | None:
+    rows = [
+        [status, reason, str(len(names)), "; ".join(names[:8]) + (" …" if len(names) > 8 else "")]
+        for status, reason, names in wording.not_computed(page.data.summary)
+    ]
+    if not rows:
+        return None
+    heads, left = ["status", "reason", "how many", "which"], max(0, len(rows) - MOST_ROWS)
+    table = listing("Combinations without a figure", heads, rows[:MOST_ROWS], 4, left)
+    return join([table, note("Undefined is neither low nor high: these are in no figure and no average.")])
 
 
 def _any(frame: pd.DataFrame, column: str) -> bool:
     return column in frame and bool(frame[column].notna().any())
-
-
-def _harmful(page: Page) -> bool:
-    return any(a.get("sensitive_levels") for a in page.data.settings.get("sensitive_attributes", ()))
 
 
 def _claims(row: Mapping[str, Any]) -> str:
@@ -370,73 +409,79 @@ def _claims(row: Mapping[str, Any]) -> str:
     return f"{percent(row['claims_correct'])} of {count(row['n_confident_claims'])}"
 
 
+def _behind(page: Page, frame: pd.DataFrame | None) -> pd.DataFrame:
+    """Rows of a table about the combinations behind the findings that are told."""
+    parts = [rows for f in page.told if len(rows := plots.rows_behind(frame, f))]
+    return pd.concat(parts) if parts else pd.DataFrame()
+
+
 def _thresholds(page: Page) -> Html | None:
-    drawn = page.figures(plots.draw_curve(page.data, f, pooled) for f in page.told for pooled in (False, True))
-    said = []
-    for f in page.told:
-        chosen = number(f.row.get("data_driven_threshold"))
-        if chosen is not None:
-            said.append(note(
-                f"{_title(f, page)}: the rate exceeds what chance gives, over the whole grid at 5 %, up to "
-                f"threshold {chosen:g} (attacker {name(f.row['attacker'])}, fixed sequence)."
-            ))
-    rows = [plots.rows_behind(page.data.curve, f) for f in page.told]
-    curve = pd.concat(rows) if any(len(r) for r in rows) else pd.DataFrame()
+    curve = _behind(page, page.data.curve)
     if not len(curve):
         return None
-    figures = fold("Figures of the curves, for the attacker behind each finding", page.table("Threshold curves", curve, {
-        "threshold": lambda r: f"{float(r['threshold']):g}", "at risk [interval]": _rate,
+    each = [(f, pooled) for f in page.told for pooled in (False, True)]
+    drawn = page.figures(plots.draw_curve(page.data, f, pooled) for f, pooled in each)
+    said = [
+        note(f"{_title(f, page)}: the rate exceeds what chance gives, over the whole grid at 5 %, up to threshold "
+             f"{chosen:g} (attacker {name(f.row['attacker'])}, fixed sequence).")
+        for f in page.told if (chosen := number(f.row.get("data_driven_threshold"))) is not None
+    ]
+    figures = page.table("Threshold curves", curve, {
+        "threshold": _decimal("threshold"), "at risk [interval]": _rate,
         "chance": lambda r: percent(r.get("baseline_rate")),
-    }))
-    return join([drawn, note(f"Bands are intervals. {wording.INTERVAL_MEANING}"), *said, figures])
+    })
+    label = "Figures of the curves, for the attacker behind each finding"
+    return join([drawn, note(f"Bands are intervals. {wording.INTERVAL_MEANING}"), *said, fold(label, figures)])
 
 
 def _attackers(page: Page) -> Html | None:
-    summary = page.data.summary
-    ok = summary[(summary["status"] == "ok") & (summary["scored_on"] == "original")]
+    ok = _ok(page)
     if not len(ok):
         return None
     drawn = page.figures(plots.draw_attackers(page.data, f) for f in page.told)
-    plain_rows = ok[ok["weighting"].isin(["none"]) | ok["weighting"].isna()]
+    unweighted = ok[ok["weighting"].isin(["none"]) | ok["weighting"].isna()]
     groups = pd.concat([
-        suite(part).assign(registry=key[0], release_id=key[1])
-        for key, part in plain_rows.groupby(["registry", "release_id"], sort=False)
-    ]).assign(
-        attacker=lambda g: g["worst_attacker"].where(g["worst_attacker"].notna(), g["pooled_attacker"])
-    )
-    over = page.table("Over attackers and copies; the attacker named is the strongest", groups, {
+        suite(part).assign(registry=registry, release_id=release)
+        for (registry, release), part in unweighted.groupby(["registry", "release_id"], sort=False)
+    ])
+    groups["attacker"] = groups["worst_attacker"].where(groups["worst_attacker"].notna(), groups["pooled_attacker"])
+    tables = [page.table("Over attackers and copies; the attacker named is the strongest", groups, {
         "attackers": lambda r: count(r["attackers"]), "copies": lambda r: count(r["replicates"]),
         "largest": lambda r: percent(r["rapid_max"]), "mean": lambda r: percent(r["rapid_mean"]),
         "sd over copies, points": lambda r: points(r["rapid_sd"], signed=False),
         "all copies together": lambda r: percent(r["rapid_pooled"]),
-    })
-    categorical = ok[ok["target_type"] == "categorical"]
-    continuous = ok[ok["target_type"] == "continuous"]
-    tables = [over]
-    if len(categorical):
-        tables.append(page.table("How good the attackers are: categorical attributes", categorical, {
-            "accuracy": lambda r: percent(r.get("accuracy")), "always the most frequent": lambda r: percent(r.get("majority_rate")),
-            **{label: _decimal(c) for c, label in (("macro_f1", "macro F1"), ("auc", "AUC"), ("log_loss", "log loss"))},
-        }))
-    if len(continuous):
-        tables.append(page.table("How good the attackers are: continuous attributes", continuous, {
-            label: _decimal(c) for c, label in (("mae", "MAE"), ("rmse", "RMSE"), ("relative_mae", "relative MAE"), ("r2", "R²"))
-        }))
-    return join([drawn, note(f"Intervals: {wording.INTERVAL_MEANING}"), *tables])
+    })]
+    for kind, columns in _QUALITY.items():
+        rows = ok[ok["target_type"] == kind]
+        if len(rows):
+            tables.append(page.table(f"How good the attackers are: {kind} attributes", rows, columns))
+    return join([drawn, note(f"Bars are intervals. {wording.INTERVAL_MEANING}"), *tables])
 
 
 def _decimal(column: str) -> Callable[[dict[str, Any]], str]:
     return lambda row: wording.NOT_KNOWN if (x := number(row.get(column))) is None else f"{x:,.4g}"
 
 
+_QUALITY: dict[str, Columns] = {
+    "categorical": {
+        "accuracy": lambda r: percent(r.get("accuracy")),
+        "always the most frequent": lambda r: percent(r.get("majority_rate")),
+        "macro F1": _decimal("macro_f1"), "AUC": _decimal("auc"), "log loss": _decimal("log_loss"),
+    },
+    "continuous": {
+        "MAE": _decimal("mae"), "RMSE": _decimal("rmse"), "relative MAE": _decimal("relative_mae"),
+        "R²": _decimal("r2"),
+    },
+}
+
+
 def _classes(page: Page) -> Html | None:
-    drawn = page.figures(
-        draw(page.data, f) for f in page.told for draw in (plots.draw_classes, plots.draw_gain)
-    )
-    rows = [plots.rows_behind(page.data.classes, f) for f in page.told]
-    if not any(len(r) for r in rows):
+    rows = _behind(page, page.data.classes)
+    if not len(rows):
         return None
-    table = page.table("By class of the attribute, for the attacker behind each finding", pd.concat(rows), {
+    each = [(draw, f) for f in page.told for draw in (plots.draw_classes, plots.draw_gain)]
+    drawn = page.figures(draw(page.data, f) for draw, f in each)
+    table = page.table("By class of the attribute, for the attacker behind each finding", rows, {
         "class": lambda r: plain(r["class_label"], LONGEST_CELL), "share": lambda r: percent(r["prevalence"]),
         "people": lambda r: count(r["n"]), "at risk": lambda r: percent(r["rapid"]),
         "mean probability of the truth": lambda r: percent(r.get("mean_true_prob")), "claims right": _claims,
@@ -448,33 +493,24 @@ def _drivers(page: Page) -> Html | None:
     data, parts = page.data, []
     kinds = data.inputs.get("columns", {})
     for f in page.told:
-        columns = plots.subgroup_columns(data, f)
         drawings = [plots.draw_attribution(data, f), plots.draw_refits(data, f)]
-        drawings += [plots.draw_subgroups(data, f, c, kinds.get(c) == "numeric") for c in columns[:MOST_SUBGROUP_FIGURES]]
+        for column in plots.subgroup_columns(data, f)[:MOST_SUBGROUP_FIGURES]:
+            drawings.append(plots.draw_subgroups(data, f, column, kinds.get(column) == "numeric"))
         parts.append(page.figures(drawings))
-    for which, caption in (("subgroups", "By level of the quasi-identifiers"), ("patterns", "Patterns that carry most risk")):
-        rows = [plots.rows_behind(plots.table(data, which), f) for f in page.told]
-        frame = pd.concat(rows) if any(len(r) for r in rows) else pd.DataFrame()
-        if len(frame):
-            shown = page.table(caption, frame, {
-                "group": lambda r: plain("; ".join(f"{c} = {v}" for c, v in zip(r["columns"], r["level"], strict=True)), LONGEST_CELL),
-                "people": lambda r: "withheld" if _true(r.get("suppressed")) else count(r["n"]),
-                "at risk [interval]": lambda r: "withheld" if _true(r.get("suppressed")) else _rate(r),
-            }, texts=1)
-            parts.append(fold(f"{caption}: all figures", shown))
-    rows = [plots.rows_behind(plots.table(data, "attribution"), f) for f in page.told]
-    frame = pd.concat(rows) if any(len(r) for r in rows) else pd.DataFrame()
-    if len(frame):
-        parts.append(fold("Attribution: all figures", page.table("Attribution", frame, {
-            "term": lambda r: plain(r["term"], LONGEST_CELL), "kind": lambda r: plain(r["kind"]).replace("_", " "),
-            "estimate [interval]": _estimate,
-        }, texts=2)))
+    for which, (caption, columns, texts) in _DRIVERS.items():
+        rows = _behind(page, plots.table(data, which))
+        if len(rows):
+            parts.append(fold(f"{caption}: all figures", page.table(caption, rows, columns, texts)))
     if not any(parts):
         return None
     return join([*parts, note(
-        "Withheld: fewer records than the smallest cell shown, or so few (or all but a few) at risk that "
-        f"the figure could tell of a person. Intervals: {wording.INTERVAL_MEANING}"
+        "Withheld: fewer records than the smallest cell shown, or so few (or all but a few) at risk that the figure "
+        f"could tell of a person. Bars are intervals. {wording.INTERVAL_MEANING}"
     )])
+
+
+def _group(row: Mapping[str, Any]) -> str:
+    return plain("; ".join(f"{c} = {v}" for c, v in zip(row["columns"], row["level"], strict=True)), LONGEST_CELL)
 
 
 def _true(value: Any) -> bool:
@@ -487,35 +523,55 @@ def _estimate(row: Mapping[str, Any]) -> str:
     if estimate is None:
         return "not determined"
     if kind == "coefficient":
-        return f"{estimate:+.3f}" + (f" [{low:+.3f}, {high:+.3f}]" if low is not None and high is not None else "")
+        bounds = f" [{low:+.3f}, {high:+.3f}]" if low is not None and high is not None else ""
+        return f"{estimate:+.3f}{bounds}"
     if kind == "marginal_effect":
         return f"{points(estimate)} points {interval(low, high, signed=True)}".strip()
     return _rate({"rapid": estimate, "ci_low": low, "ci_high": high})
 
 
+def _unless_withheld(shown: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]], str]:
+    return lambda row: "withheld" if _true(row.get("suppressed")) else shown(row)
+
+
+_GROUPS: Columns = {
+    "group": _group, "people": _unless_withheld(lambda r: count(r["n"])), "at risk [interval]": _unless_withheld(_rate),
+}
+_DRIVERS: dict[str, tuple[str, Columns, int]] = {
+    "subgroups": ("By level of the quasi-identifiers", _GROUPS, 1),
+    "patterns": ("Patterns that carry most risk", _GROUPS, 1),
+    "attribution": ("Attribution", {
+        "term": lambda r: plain(r["term"], LONGEST_CELL), "kind": lambda r: plain(r["kind"]).replace("_", " "),
+        "estimate [interval]": _estimate,
+    }, 2),
+}
+
+
+_CONTROL = {
+    "holdout_rate": "not in the data", "population_reference": "population reference",
+    "copy_ceiling": "copy of the original",
+}
+
+
 def _holdout(page: Page) -> Html | None:
-    summary = page.data.summary
-    ok = summary[(summary["status"] == "ok") & (summary["scored_on"] == "original")]
-    named = [c for c in ("holdout_rate", "population_reference", "copy_ceiling") if _any(ok, c)]
+    ok = _ok(page)
+    named = [c for c in _CONTROL if _any(ok, c)]
     if not named:
         return None
     rows = ok[ok[named].notna().any(axis=1)]
-    texts = {
-        "holdout_rate": "not in the data", "population_reference": "population reference", "copy_ceiling": "copy of the original",
-    }
-    table = page.table("People in the data and not in it", rows, {
-        "in the data": lambda r: percent(r["rapid"]),
-        **{texts[c]: (lambda r, c=c: percent(r.get(c))) for c in named},  # type: ignore[misc]
-        **({"difference, points [interval]": _difference} if "holdout_rate" in named else {}),
-        **({"difference, own baselines": lambda r: points(r.get("holdout_difference_own"))}
-           if _any(rows, "holdout_difference_own") else {}),
-    })
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {"in the data": lambda r: percent(r["rapid"])}
+    for c in named:
+        columns[_CONTROL[c]] = lambda r, c=c: percent(r.get(c))  # type: ignore[misc]
+    if "holdout_rate" in named:
+        columns["difference, points [interval]"] = _difference
+    if _any(rows, "holdout_difference_own"):
+        columns["difference, own baselines"] = lambda r: points(r.get("holdout_difference_own"))
     drawn = page.figures(plots.draw_holdout(page.data, f) for f in page.told)
-    return join([drawn, table, note(
-        "Not in the data: people who were not used to make the release, judged by the original's "
-        "baselines. Population reference: an attacker who learns from other people of the original. Copy "
-        "of the original: one who learns from the original itself. The difference is the effect of being "
-        "in the data only if both are a random split without shared persons or households."
+    return join([drawn, page.table("People in the data and not in it", rows, columns), note(
+        "Not in the data: people who were not used to make the release, judged by the original's baselines. "
+        "Population reference: an attacker who learns from other people of the original. Copy of the original: one "
+        "who learns from the original itself. The difference is the effect of being in the data only if both are a "
+        f"random split without shared persons or households. Intervals: {wording.INTERVAL_MEANING}"
     )])
 
 
@@ -524,24 +580,35 @@ def _difference(row: Mapping[str, Any]) -> str:
     return f"{points(row.get('holdout_difference'))} {bounds}".strip()
 
 
+_COUNTS: Columns = {
+    "threshold": _decimal("threshold"), "defined": lambda r: count(r.get("n")),
+    "undefined": lambda r: count(r.get("n_undefined")), "dropped": lambda r: count(r.get("n_dropped")),
+    "level unseen": lambda r: count(r.get("n_unseen_level")),
+    "class unseen": lambda r: count(r.get("n_unseen_class")), "trained on": lambda r: count(r.get("n_train")),
+    "release rows": lambda r: count(r.get("n_release")), "seconds to fit": _decimal("fit_seconds"),
+}
+
+
 def _how(page: Page) -> Html:
     data, summary = page.data, page.data.summary
-    measures = dict.fromkeys(map(str, summary["measure"]))
-    terms = [*wording.TERMS.items(), *((m, wording.MEASURES[m]) for m in measures if m in wording.MEASURES)]
-    meanings = tag("dl", *(tag(e, x) for k, v in terms for e, x in (("dt", k), ("dd", f"{v}."))))
-    rules = [[plain(a.get("name")), plain(a.get("type") or "read from the data"), _missing_rule(a, summary),
-              ", ".join(map(str, a.get("sensitive_levels") or ())) or "all"]
-             for a in data.settings.get("sensitive_attributes", ())]
-    missing = listing("Sensitive attributes", ["attribute", "type", "missing values", "levels that would hurt"], rules, 4)
-    ok = summary[summary["scored_on"] == "original"]
-    counts = fold("Counts of each combination", page.table("Counts used", ok, {
-        "threshold": lambda r: f"{float(r['threshold']):g}" if number(r.get("threshold")) is not None else wording.NOT_KNOWN,
-        "defined": lambda r: count(r.get("n")), "undefined": lambda r: count(r.get("n_undefined")),
-        "dropped": lambda r: count(r.get("n_dropped")), "level unseen": lambda r: count(r.get("n_unseen_level")),
-        "class unseen": lambda r: count(r.get("n_unseen_class")), "trained on": lambda r: count(r.get("n_train")),
-        "release rows": lambda r: count(r.get("n_release")), "seconds to fit": _decimal("fit_seconds"),
-    }))
-    return join([meanings, missing if rules else None, counts, _settings(page), _evidence(page)])
+    measures = {m: wording.MEASURES[m] for m in map(str, summary["measure"]) if m in wording.MEASURES}
+    terms = {**wording.TERMS, **measures}
+    meanings = tag("dl", *(tag(e, x) for k, v in terms.items() for e, x in (("dt", k), ("dd", f"{v}."))))
+    rules = [
+        [plain(a.get("name")), plain(a.get("type") or "read from the data"), _missing_rule(a, summary),
+         ", ".join(map(str, a.get("sensitive_levels") or ())) or "all"]
+        for a in data.settings.get("sensitive_attributes", ())
+    ]
+    heads = ["attribute", "type", "missing values", "levels that would hurt"]
+    missing = listing("Sensitive attributes", heads, rules, 4) if rules else None
+    counts = page.table("Counts used", summary[summary["scored_on"] == "original"], _COUNTS)
+    sizes = note(
+        "Undefined: records without a true value, or for which the measure is not defined. Dropped: left out because the "
+        "sensitive value is missing. Unseen: people with a level, or a class, that the release does not have."
+    )
+    return join([
+        meanings, missing, fold("Counts of each combination", counts, sizes), _settings(page), _evidence(page),
+    ])
 
 
 def _missing_rule(attribute: Mapping[str, Any], summary: pd.DataFrame) -> str:
@@ -550,13 +617,18 @@ def _missing_rule(attribute: Mapping[str, Any], summary: pd.DataFrame) -> str:
         value = f" {attribute['constant']:g}" if number(attribute.get("constant")) is not None else ""
         return f"{attribute['missing']}{value}"
     types = set(summary.loc[summary["sensitive_attribute"] == attribute.get("name"), "target_type"].dropna())
-    return {"categorical": "class (default)", "continuous": "drop (default)"}.get(next(iter(types), ""), "default")
+    rules = {"categorical": "class (default)", "continuous": "drop (default)"}
+    return rules.get(next(iter(types), ""), "default")
 
 
 def _settings(page: Page) -> Html | None:
     given, default = dict(_leaves(page.data.settings)), dict(_leaves(Config().model_dump(mode="json")))
-    rows = [[path, plain(value, 400), "default" if default.get(path) == value else "given"] for path, value in given.items()]
-    return fold("Settings", listing("Settings of the run", ["setting", "value", "from"], rows, 3)) if rows else None
+    rows = [
+        [path, plain(value, 400), "default" if default.get(path) == value else "given"]
+        for path, value in given.items()
+    ]
+    table = listing("Settings of the run", ["setting", "value", "from"], rows[:MOST_ROWS], 3, len(rows) - MOST_ROWS)
+    return fold("Settings", table) if rows else None
 
 
 def _leaves(value: Any, path: str = "") -> Iterable[tuple[str, str]]:
@@ -567,29 +639,34 @@ def _leaves(value: Any, path: str = "") -> Iterable[tuple[str, str]]:
         yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+_DIGESTS = {
+    "seed": "seed", "original_digest": "digest of the original", "release_digest": "digest of the release",
+    "settings_digest": "digest of the settings", "package_version": "rapid-spark",
+}
+
+
 def _evidence(page: Page) -> Html:
-    data, first = page.data, page.data.summary
-    rows: list[list[str]] = [["run", data.run_id, ""], ["command", data.command or wording.NOT_KNOWN, ""]]
-    for place, table in (("original", data.inputs.get("original")), ("holdout", data.inputs.get("holdout")),
-                         *((f"release, copy {k}", v) for k, v in dict(data.inputs.get("releases") or {}).items())):
-        if isinstance(table, Mapping):
-            version = "" if table.get("version") is None else f"Delta version {table['version']}"
-            size = "" if table.get("rows") is None else f"{count(table['rows'])} rows"
-            rows.append([place, plain(table.get("name"), 300), ", ".join(filter(None, (size, version)))])
-    for column, label in (("seed", "seed"), ("original_digest", "digest of the original"), ("release_digest", "digest of the release"),
-                          ("settings_digest", "digest of the settings"), ("package_version", "rapid-spark")):
-        values = first[column].dropna().drop_duplicates() if column in first else []
-        shown = [f"{int(v)}" if column == "seed" else str(v) for v in values]
-        rows += [[label, v, ""] for v in shown[:20]]
-    rows += [[k, v, ""] for k, v in data.versions.items()]
+    data, summary = page.data, page.data.summary
+    rows = [["run", data.run_id, ""], ["command", data.command or wording.NOT_KNOWN, ""]]
+    read_tables = {"original": data.inputs.get("original"), "holdout": data.inputs.get("holdout")}
+    read_tables |= {f"release, copy {k}": v for k, v in dict(data.inputs.get("releases") or {}).items()}
+    for place, found in read_tables.items():
+        if isinstance(found, Mapping):
+            version = "" if found.get("version") is None else f"Delta version {found['version']}"
+            size = "" if found.get("rows") is None else f"{count(found['rows'])} rows"
+            rows.append([place, plain(found.get("name"), 300), ", ".join(filter(None, (size, version)))])
+    for column, label in _DIGESTS.items():
+        values = summary[column].dropna().drop_duplicates() if column in summary else pd.Series(dtype=object)
+        rows += [[label, str(int(v)) if column == "seed" else str(v), ""] for v in values.head(20)]
+    rows += [[k, v, ""] for k, v in data.versions.items() if k != "rapid-spark"]
     return fold("Inputs, digests, versions and seed", listing("Evidence", ["what", "value", "size"], rows, 3))
 
 
 def _limits(page: Page) -> Html:
     return join([
         tag("h3", "What the interval means"), tag("p", wording.INTERVAL_MEANING),
-        tag("p", "The largest of several attackers is chosen by looking: its upper end is the largest of the upper ends, and "
-                 "its lower end is not that of one attacker alone."),
+        tag("p", "The largest of several attackers is chosen by looking: its upper end is the largest of the upper ends, "
+                 "and its lower end is below that of the one attacker."),
         tag("h3", "What the figures do not say"), tag("ul", *(tag("li", text) for text in wording.LIMITS)),
     ])
 
@@ -611,24 +688,29 @@ def render(data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECT
         data: what to report.
         sections: anchor, heading and function of each; those without content are left out.
     """
-    page = Page(data, findings(data.summary, data.comparable))
-    parts = [(anchor, title, content) for anchor, title, make in sections if (content := make(page)) is not None]
-    first = data.summary.iloc[0] if len(data.summary) else {}
-    names = [", ".join(dict.fromkeys(map(name, data.summary[c]))) for c in ("registry", "release_id")] if len(data.summary) else []
-    title = f"RAPID report: {', '.join(names)}" if names else "RAPID report"
-    when = data.evaluated_at if _given(data.evaluated_at) else first.get("evaluated_at")
+    page, summary = Page(data, findings(data.summary, data.comparable)), data.summary
+    made = [(anchor, title, make(page)) for anchor, title, make in sections]
+    parts = [(anchor, title, content) for anchor, title, content in made if content is not None]
+    about = [", ".join(dict.fromkeys(map(name, summary[c]))) for c in ("registry", "release_id")]
+    title = f"RAPID report: {plain(', '.join(filter(None, about)), 200) or 'nothing was evaluated'}"
+    when = data.evaluated_at
+    if not _given(when) and len(summary):
+        when = summary.iloc[0].get("evaluated_at")
     subtitle = f"Run {data.run_id}" + (f", evaluated {_time(when)}" if _given(when) else "")
-    links = tag("nav", tag("ul", *(tag("li", tag("a", t, href=f"#{a}")) for a, t, _ in parts)), aria_label="Contents")
-    body = join([
-        tag("header", tag("h1", title), tag("p", subtitle), links),
-        tag("main", join(tag("section", tag("h2", t, id=f"{a}-heading"), c, id=a, aria_labelledby=f"{a}-heading") for a, t, c in parts)),
-    ])
+    links = tag("ul", *(tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text, _ in parts))
+    header = tag("header", tag("h1", title), tag("p", subtitle), tag("nav", links, aria_label="Contents"))
+    shown = [
+        tag("section", tag("h2", text, id=f"{anchor}-heading"), content, id=anchor, aria_labelledby=f"{anchor}-heading")
+        for anchor, text, content in parts
+    ]
     head = tag(
-        "head", tag("meta", charset="utf-8"), tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        "head", tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
         tag("title", title), Html(f"<style>{_CSS}</style>"),
     )
-    return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{tag("body", body)}\n</html>\n'
+    body = tag("body", header, tag("main", join(shown)))
+    return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{body}\n</html>\n'
 
 
 def write(data: ReportData, path: str | Path) -> Path:
@@ -640,7 +722,7 @@ def write(data: ReportData, path: str | Path) -> Path:
 
 
 def assessment_html(assessment: Any) -> str:
-    """An `Assessment` as a notebook shows it: findings, the table of combinations, threshold curves, warnings."""
+    """An `Assessment` as a notebook shows it: findings, combinations, threshold curves, warnings; one element."""
     data = of_assessment(assessment)
     page = Page(data, findings(data.summary, data.comparable))
     curves = page.figures(plots.draw_curve(data, f) for f in page.told[:2])
@@ -649,19 +731,15 @@ def assessment_html(assessment: Any) -> str:
 
 
 def _scoped(css: str) -> str:
-    """Rules that speak to the report's markup alone, for a page that is not ours."""
-    plain_rules = css.split("/* page */")[0]
-    return re.sub(
-        r"(^|})\s*([^{}@]+){", lambda m: m[1] + ",".join(f".rapid-spark {s.strip()}" for s in m[2].split(",")) + "{", plain_rules
+    """Rules for the report's markup alone, under `.rapid-spark`, for a page that is not ours."""
+    rules = re.findall(r"([^{}]+)\{([^{}]*)\}", css.split(_PAGE_RULES)[0])
+    return "\n".join(
+        f"{','.join(f'.rapid-spark {s.strip()}' for s in selectors.split(','))}{{{body}}}" for selectors, body in rules
     )
 
 
 def _given(value: Any) -> bool:
     return value is not None and value == value and value is not pd.NaT
-
-
-def _or_dash(value: Any) -> Any:
-    return value if _given(value) else wording.NOT_KNOWN
 
 
 def _time(value: Any) -> str:
@@ -670,9 +748,10 @@ def _time(value: Any) -> str:
     return f"{stamp:%Y-%m-%d %H:%M} UTC"
 
 
-# Before the mark: what the markup needs anywhere; after it: the page itself.
+_PAGE_RULES = "/* page */"  # before it: what the markup needs anywhere; after it: the page itself
 _CSS = """
-.card{border:1px solid #c9ced6;border-left:6px solid #0072B2;border-radius:4px;padding:.6rem 1rem;margin:1rem 0;max-width:50rem}
+.card{border:1px solid #c9ced6;border-left:6px solid #0072B2;border-radius:4px;padding:.6rem 1rem;
+margin:1rem 0;max-width:50rem}
 .card.no_better_than_chance{border-left-color:#009E73}
 .card.undefined,.card.chance_unknown{border-left-color:#5f6368;border-left-style:dashed}
 .card h3{margin:.2rem 0}
@@ -683,7 +762,8 @@ _CSS = """
 .scroll{overflow-x:auto;margin:1rem 0}
 .scroll table{border-collapse:collapse;font-size:.875rem;line-height:1.35;width:auto}
 .scroll caption{text-align:left;font-weight:600;padding:.2rem 0}
-.scroll th,.scroll td{padding:.25rem .6rem;border-bottom:1px solid #dfe2e7;text-align:left;vertical-align:top;background:none}
+.scroll th,.scroll td{padding:.25rem .6rem;border-bottom:1px solid #dfe2e7;text-align:left;vertical-align:top;
+background:none}
 .scroll thead th{border-bottom:2px solid #5f6368;vertical-align:bottom}
 .scroll tbody th{font-weight:400}
 .scroll .l{overflow-wrap:anywhere;min-width:12rem;max-width:26rem}
@@ -702,8 +782,8 @@ details .scroll caption{position:absolute;width:1px;height:1px;overflow:hidden;c
 /* page */
 *{box-sizing:border-box}
 html{color-scheme:light;-webkit-text-size-adjust:100%}
-body{font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif;color:#1b1f24;background:#fff;
-margin:0 auto;padding:1rem clamp(1rem,4vw,3rem) 3rem;max-width:80rem}
+body{font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif;
+color:#1b1f24;background:#fff;margin:0 auto;padding:1rem clamp(1rem,4vw,3rem) 3rem;max-width:80rem}
 h1{font-size:1.6rem;line-height:1.25;margin:.5rem 0;overflow-wrap:anywhere}
 h2{font-size:1.25rem;margin:2.2rem 0 .6rem;border-bottom:1px solid #c9ced6;padding-bottom:.2rem}
 h3{font-size:1.05rem;margin:1.2rem 0 .4rem;overflow-wrap:anywhere}
@@ -718,7 +798,11 @@ summary{cursor:pointer;font-weight:600;color:#00548a;padding:.2rem 0}
 dl{display:grid;grid-template-columns:minmax(8rem,auto) 1fr;gap:.3rem 1rem;max-width:60rem;font-size:.9375rem}
 dt{font-weight:600}
 dd{margin:0}
-@media (max-width:36rem){dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}.card .figure span{display:block}}
+@media (max-width:36rem){
+dl{grid-template-columns:1fr;gap:0}
+dd{margin:0 0 .6rem}
+.card .figure span{display:block}
+}
 @page{size:A4;margin:16mm 14mm}
 @media print{
 body{font-size:9.5pt;padding:0;max-width:none}

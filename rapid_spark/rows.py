@@ -30,6 +30,7 @@ class Rows:
         holdout: figures of the holdout, where there is one.
         references: (population_reference, copy_ceiling) per combination index.
         score_seconds: seconds of scoring, shared by all combinations.
+        asked: the configuration as given.
     """
 
     state: State
@@ -38,6 +39,7 @@ class Rows:
     holdout: Found | None
     references: dict[int, tuple[float, float]]
     score_seconds: float
+    asked: Config
 
     def _keys(self, c: Combination, scored_on: str) -> dict[str, Any]:
         return {**self.common, "scored_on": scored_on, "replicate": c.replicate, "qi_set": c.qi_set,
@@ -46,11 +48,11 @@ class Rows:
     def _parts(self) -> list[tuple[str, Found]]:
         return [("original", self.found), *([("holdout", self.holdout)] if self.holdout else [])]
 
-    def summary(self) -> pd.DataFrame:
-        """Rows of risk_summary."""
+    def summary(self, every_set: bool = False) -> pd.DataFrame:
+        """Rows of risk_summary; on wish also of the sets that were fitted for attribution only."""
         rows = []
         for scored_on, found in self._parts():
-            for key, c in self.state.combinations:
+            for key, c in self.state.combinations if every_set else self.state.reported:
                 row = self._keys(c, scored_on) | self._settings(key, c)
                 row["status"], row["reason"] = found.reasons.get(c.index, ("ok", None))
                 result = found.results.get(c.index)
@@ -72,7 +74,7 @@ class Rows:
             "score_seconds": self.score_seconds / max(1, len(state.fits)) if fit else None,
             "original_digest": aligned.original_digest,
             "release_digest": aligned.release_digest if pooled else aligned.release_digests[c.replicate],
-            "settings_digest": settings_digest(state.config), "quasi_identifiers": list(c.quasi_identifiers),
+            "settings_digest": settings_digest(self.asked), "quasi_identifiers": list(c.quasi_identifiers),
             "release_date": state.config.release_date,
             "n_release": sum(aligned.n_release.values()) if pooled else aligned.n_release[c.replicate],
         }
@@ -126,7 +128,7 @@ class Rows:
     def curve(self) -> pd.DataFrame:
         """Rows of risk_curve."""
         return results.frame(
-            [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.combinations
+            [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.reported
              if c.index in found.results for row in found.results[c.index].curve],
             results.CURVE,
         )
@@ -134,7 +136,7 @@ class Rows:
     def classes(self) -> pd.DataFrame:
         """Rows of risk_classes."""
         return results.frame(
-            [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.combinations
+            [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.reported
              if c.index in found.results for row in found.results[c.index].classes],
             results.CLASSES,
         )
@@ -157,7 +159,7 @@ class Rows:
 
     def _record_rows(self, scored: Scored, found: Found, scored_on: str) -> DataFrame | None:
         structs = []
-        for key, c in self.state.combinations:
+        for key, c in self.state.reported:
             if c.index not in found.results:
                 continue
             figures = record_struct(self.state, found, key, c)

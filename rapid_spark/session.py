@@ -135,6 +135,8 @@ def local_conf(settings: Session | None = None, debug: bool = False) -> dict[str
         "spark.sql.shuffle.partitions": str(2 * count),
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+        # Made by Spark at first use, for tables that nobody makes; otherwise in the user's working directory.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), f"rapid_spark-{os.getuid()}", "warehouse")),
         "spark.hadoop.fs.permissions.umask-mode": "077",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",

@@ -248,3 +248,13 @@ class _Runs:
 
     def run(self, frame):
         return self.counted(self.task, frame)
+
+
+def test_drivers_and_refits_are_reported_under_the_set_that_was_asked_for(spark):
+    found = evaluate(spark, people(), people(seed=1), drivers={"refits": True})
+    assert set(found.summary["qi_set"]) == {"all"}
+    groups = found.tables["risk_subgroups"]
+    assert set(groups["run_id"]) == {"run"} and {tuple(c) for c in groups["columns"]} == {("age",), ("home.town",)}
+    refits = found.tables["risk_attribution"].query("kind in ('alone', 'left_out')")
+    estimates = refits.set_index(["kind", "term"])["estimate"]
+    assert estimates["alone", "age"] == estimates["left_out", "home.town"] > estimates["alone", "home.town"]

@@ -41,7 +41,7 @@ def people(n: int = 400, seed: int = 0) -> pd.DataFrame:
 def fitted(name: str, frame: pd.DataFrame, qis: tuple[Feature, ...] = QIS, **settings: Any) -> Fitted:
     kind = settings.pop("kind", "continuous" if name == "lm" else "categorical")
     target = settings.pop("target", "ill" if kind == "categorical" else "income")
-    settings = {"parameters": SMALL.get(name, {}), "seed": 7, "n_jobs": 1} | settings
+    settings = {"parameters": SMALL.get(name, {}), "seed": 7, "n_jobs": 1, **settings}
     return fit(name, frame=frame, features=qis, target=target, target_type=kind, **settings)
 
 
@@ -90,7 +90,7 @@ def test_adult_curves_lie_where_r_has_them() -> None:
     folder = DATA / "adult"
     original, release = (pd.read_csv(folder / f"{n}.csv.gz") for n in ("original", "release_1"))
     expected = pd.read_csv(folder / "expected_r.csv").query("release == 1 and quasi_identifiers == 'all 12'")
-    qis = as_features(release, [c for c in release if c != "income"])
+    qis = as_features(release, [str(c) for c in release if c != "income"])
     true = (original["income"] == ">50K").to_numpy()
     b = np.where(true, true.mean(), 1 - true.mean())
     at_default, on_average = {}, {}
@@ -398,7 +398,8 @@ def test_faults_are_named_with_what_would_be_right(
     ({"frame": people(50).assign(income=np.inf), "target": "income", "target_type": "continuous"}, "infin"),
 ])
 def test_training_data_that_cannot_be_used_are_refused(change: dict[str, Any], text: str) -> None:
-    usual: dict[str, Any] = {"frame": people(50), "features": QIS, "target": "ill", "target_type": "categorical"}
+    usual: dict[str, Any] = {"frame": people(50), "features": QIS, "target": "ill"}
+    usual["target_type"] = "categorical"
     with pytest.raises(AttackerError, match=text):
         fit("cart", {}, seed=1, n_jobs=1, **(usual | change))
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from rapid_spark import io
 from rapid_spark.config import ConfigError, Table
 from rapid_spark.frames import arrow_array
+from rapid_spark.profiles import column_types
 
 ODD = ["a.b", "c d", 'e"f', "g`h", "größe", "Übung.1", "select"]
 SECRET = "Qx7secret"
@@ -74,8 +75,7 @@ def test_a_folder_of_csv_is_one_table(spark, tmp_path):
 
 def test_records_with_surplus_or_lacking_fields_are_marked(spark, tmp_path):
     source = read(spark, write(tmp_path / "t.csv", "a,b\n1,2\n1,2,3\n1\n\n4,\n"))
-    assert source.frame.where(F.col(source.corrupt).isNotNull()).count() == 2
-    assert source.frame.count() == 4
+    assert sorted(str(row[-1]) for row in rows(source, source.corrupt)) == ["1", "1,2,3", "None", "None"]
 
 
 def test_an_unnamed_column_is_called_as_pandas_calls_it(spark, tmp_path):
@@ -181,13 +181,11 @@ def test_a_parquet_folder_is_one_table_with_all_its_columns(spark, tmp_path):
 @pytest.mark.parametrize("damage", ["truncated", "text", "middle"])
 def test_damaged_parquet_is_refused(spark, tmp_path, damage):
     path = tmp_path / "people.parquet"
-    pq.write_table(pa.table({"a": np.arange(5000), "b": [SECRET] * 5000}), path, compression="gzip")
+    pq.write_table(pa.table({"b": [f"{SECRET}{i}" for i in range(5000)]}), path, compression="gzip", use_dictionary=False)
     content = path.read_bytes()
     damaged = {"truncated": content[:-30], "text": b"a,b\n1,2\n", "middle": content[:40] + b"\0" * 200 + content[240:]}
     path.write_bytes(damaged[damage])
     with pytest.raises(ConfigError, match="people.parquet") as fault:
-        from rapid_spark.profiles import column_types
-
         column_types(read(spark, path), ["b"])
     assert SECRET not in str(fault.value)
 

@@ -1,0 +1,167 @@
+"""Relations between a level and a class: who carries the flags, and the rate without what everybody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from . import suppression
+from .config import ConfigError, suggest
+from .levels import Levels, numbered, sums
+from .risk import Classes, Combination
+from .suppression import CrossTable
+
+
+@dataclass(frozen=True)
+class Relation:
+    """'column=level -> class': people of this level have this class, as everybody knows."""
+
+    column: str
+    level: str
+    class_label: str
+
+    def __str__(self) -> str:
+        return f"{self.column}={self.level} -> {self.class_label}"
+
+
+def parse_relations(
+    texts: Sequence[str], quasi_identifiers: Sequence[str], classes: Mapping[str, Classes]
+) -> tuple[Relation, ...]:
+    """Relations from their texts.
+
+    Args:
+        texts: 'column=level -> class'.
+        quasi_identifiers: known columns.
+        classes: per categorical attribute; a relation concerns those that have its class.
+
+    Raises:
+        ConfigError: with every fault found, each under `drivers.exclude_relations`.
+    """
+    found, faults = [], []
+    labels = sorted({label for k in classes.values() for label in k.labels})
+    for text in texts:
+        left, arrow, label = text.rpartition("->")
+        column, equals, level = left.partition("=")
+        relation = Relation(column.strip(), level.strip(), label.strip())
+        if not (arrow and equals and relation.column and relation.level and relation.class_label):
+            faults.append(f"{text!r} is not of the form 'column=level -> class'")
+        elif relation.column not in quasi_identifiers:
+            faults.append(f"{text!r}: {relation.column!r} is not a quasi-identifier."
+                          f"{suggest(relation.column, quasi_identifiers)}")
+        elif relation.class_label not in labels:
+            faults.append(f"{text!r}: no categorical attribute has the class {relation.class_label!r}."
+                          f"{suggest(relation.class_label, labels)}")
+        else:
+            found.append(relation)
+    if faults:
+        raise ConfigError("\n".join(f"drivers.exclude_relations: {fault}" for fault in faults))
+    return tuple(found)
+
+
+def count_by_class(
+    cells: DataFrame,
+    levels: Mapping[str, Levels],
+    combinations: Sequence[Combination],
+    classes: Mapping[str, Classes],
+    flags: Mapping[int, Column],
+) -> pd.DataFrame:
+    """Counts by level of each quasi-identifier and true class of each categorical attribute, in one pass.
+
+    Args:
+        cells: scored rows with their count `n`.
+        levels: by quasi-identifier.
+        combinations: categorical ones.
+        classes: by attribute.
+        flags: at_risk per combination index.
+
+    Returns:
+        Rows of q (quasi-identifier), x (level number), t (attribute), y (class rank from 1), and per combination index
+        `n0`.. (records with a defined outcome), `a0`.. (at risk).
+    """
+    names = list(levels)
+    ranks = {c.sensitive_attribute: classes[c.sensitive_attribute].index(c.column, c.missing) for c in combinations}
+    structs = [
+        F.struct(F.lit(q).alias("q"), level.label().alias("x"), F.lit(t).alias("t"), rank.alias("y"))
+        for q, level in enumerate(levels.values())
+        for t, rank in enumerate(ranks.values())
+    ]
+    indices = [c.index for c in combinations]
+    flat = cells.select("n", *(flags[i].alias(f"f{i}") for i in indices), F.inline(F.array(*structs)))
+    found = flat.where(F.col("y").isNotNull()).groupBy("q", "x", "t", "y").agg(*sums(indices)).toPandas()
+    parts = [numbered(found[found["q"] == q], {"x": levels[name]}) for q, name in enumerate(names)]
+    counted = pd.concat(parts, ignore_index=True)
+    return counted.assign(q=[names[q] for q in counted["q"]], t=[list(ranks)[t] for t in counted["t"]])
+
+
+def class_table(
+    by_class: pd.DataFrame, c: Combination, level: Levels, known: Classes, relations: Sequence[Relation],
+    min_cell_count: int,
+) -> CrossTable:
+    """Levels of one quasi-identifier by true class, for one combination; the classes' totals are published anyway."""
+    mine = by_class[(by_class["q"] == level.name) & (by_class["t"] == c.sensitive_attribute)]
+    n, hits = np.zeros((2, len(level.labels), len(known.labels)), dtype=np.int64)
+    at = mine["x"].to_numpy(dtype=np.int64), mine["y"].to_numpy(dtype=np.int64) - 1
+    n[at], hits[at] = mine[f"n{c.index}"], mine[f"a{c.index}"]
+    declared = np.zeros(n.shape, dtype=bool)
+    for r in relations:
+        if r.column == level.name and r.level in level.labels and r.class_label in known.labels:
+            declared[level.labels.index(r.level), known.labels.index(r.class_label)] = True
+    # nearly all people of a level in one class: their number would tell the class of each
+    telling = (n.sum(axis=1, keepdims=True) - n < suppression.few(min_cell_count)) & ~declared
+    return CrossTable(level.name, f"class of {c.sensitive_attribute}", n, hits, listed=True, fixed_columns=True,
+                      known=declared, telling=telling)
+
+
+def applying(c: Combination, relations: Sequence[Relation], classes: Mapping[str, Classes]) -> list[Relation]:
+    """Relations that concern a combination."""
+    return [r for r in relations if c.categorical and r.column in c.quasi_identifiers
+            and r.class_label in classes[c.sensitive_attribute].labels]
+
+
+def count_known(
+    cells: DataFrame,
+    levels: Mapping[str, Levels],
+    combinations: Sequence[Combination],
+    classes: Mapping[str, Classes],
+    flags: Mapping[int, Column],
+    relations: Sequence[Relation],
+) -> dict[int, tuple[int, int]]:
+    """Per combination that relations concern: records in any of them, and those at risk; one Spark job."""
+    wanted, figures = [], []
+    for c in combinations:
+        mine = applying(c, relations, classes)
+        if not mine:
+            continue
+        wanted.append(c.index)
+        inside, known = F.lit(False), classes[c.sensitive_attribute]
+        rank = known.index(c.column, c.missing)
+        for r in mine:
+            right_class = rank == F.lit(known.labels.index(r.class_label) + 1)
+            inside = inside | ((levels[r.column].label() == F.lit(r.level)) & right_class)
+        for kind, where in (("n", flags[c.index].isNotNull()), ("a", flags[c.index])):
+            figures.append(F.sum(F.when(inside & where, F.col("n")).otherwise(0)).alias(f"{kind}{c.index}"))
+    if not wanted:
+        return {}
+    found = cells.agg(*figures).toPandas().iloc[0]
+    return {i: (int(found[f"n{i}"]), int(found[f"a{i}"])) for i in wanted}
+
+
+def with_and_without(n: int, hits: int, n_known: int, hits_known: int, min_cell_count: int) -> dict[str, Any]:
+    """The rate among all records, and among those in none of the relations that everybody knows.
+
+    Args:
+        n, hits: all records, and those at risk.
+        n_known, hits_known: those in the relations.
+        min_cell_count: the second rate is suppressed where one of the two parts could tell of a person.
+    """
+    rest, rest_hits = n - n_known, hits - hits_known
+    row: dict[str, Any] = {"n": n, "n_at_risk": hits, "rapid": hits / n, "suppressed": False}
+    if n_known < min_cell_count or suppression.is_sensitive(np.array(rest), np.array(rest_hits), min_cell_count):
+        return row | {"suppressed": True}
+    return row | {"n_without": rest, "n_at_risk_without": rest_hits, "rapid_without": rest_hits / rest}
