@@ -37,7 +37,7 @@ def main() -> None:
         numbers = frame[[c for c in columns if c not in text]].to_numpy(np.float32)
         return np.hstack([encoder.transform(frame[text]).astype(np.float32), numbers])
 
-    parameters = dict(attackers.ATTACKERS["rf"].defaults("categorical")) | {"n_estimators": a.trees}
+    parameters = dict(attackers.ATTACKERS["rf"].defaults) | {"n_estimators": a.trees}
     forest = RandomForestClassifier(**parameters, n_jobs=-1, random_state=1)
     forest.fit(encode(release), release["disease"])
     seconds["fit"] = time.perf_counter() - started

@@ -143,7 +143,8 @@ def evaluate(
         rows, warnings = training.release_rows(aligned, config)
     with clock.stage("fitting attackers"):
         fits, missing = training.fit_all(spark, aligned, rows, config, cores, say, keep)
-    state = State(spark, aligned, config, fits, missing, cores, [*aligned.warnings, *warnings], frozenset(asked.sets))
+    warnings = list(dict.fromkeys([*aligned.warnings, *warnings, *(n for fit in fits.values() for n in fit.notes)]))
+    state = State(spark, aligned, config, fits, missing, cores, warnings, frozenset(asked.sets))
     scored = {}
     with clock.stage("scoring original"):
         scored["original"] = score(state, aligned.original)

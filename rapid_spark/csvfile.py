@@ -24,7 +24,7 @@ CHUNK = 2**22
 OTHER_DELIMITERS = {";": "semicolon", "\t": "tab", "|": "vertical bar", ",": "comma"}
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 GZIP = b"\x1f\x8b"
-WIDE = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")  # a character is no single byte
+WIDE = ("utf-16", "utf-16-le", "utf-16-be", "utf-32")  # a character is no single byte
 # Character sets Spark reads itself, by Python's name.
 SPARK_NAMES = {
     "utf-8": "UTF-8", "ascii": "US-ASCII", "iso8859-1": "ISO-8859-1", "utf-16": "UTF-16", "utf-16-le": "UTF-16LE",

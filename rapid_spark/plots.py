@@ -1,10 +1,10 @@
-"""Figures of an evaluation from its result tables alone, drawn by matplotlib without a display and without pyplot.
+"""Figures of an evaluation from its result tables alone, by matplotlib without a display and without pyplot.
 
 Each `draw_*` function takes anything with `summary`, `curve`, `classes` and `tables` (an `Assessment`, or the
-report's data) and a `Finding`, and gives a `Drawing`: the figure with its text alternative, or None where there is
-nothing to draw. What is undefined or suppressed is never drawn as a bar of 0. The `plot_*` functions are for
-notebooks and give the matplotlib Figure. Colours are those of Okabe and Ito (2008), safe for colour-blind readers;
-markers and line styles tell things apart as well.
+report's data) and a `Finding`, and gives a `Drawing`: the figure with its text alternative, or None where there
+is nothing to draw. What is undefined or suppressed is never drawn as a bar of 0. The `plot_*` functions are for
+notebooks and give the matplotlib Figure. Colours are those of Okabe and Ito (2008), safe for colour-blind
+readers; markers and line styles tell things apart as well.
 """
 
 from __future__ import annotations
@@ -14,19 +14,33 @@ import re
 import threading
 import unicodedata
 import warnings
-import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
-from .wording import POOLED, Finding, count, findings, interval, name, number, percent, plain, points, replicate
+from .suite import rows_of
+from .wording import (
+    POOLED,
+    Finding,
+    count,
+    findings,
+    interval,
+    name,
+    number,
+    percent,
+    plain,
+    points,
+    replicate,
+)
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 STYLES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), "-")
@@ -67,7 +81,7 @@ class Drawing:
     note: str = ""
 
 
-def rows_of(frame: pd.DataFrame | None, key: Mapping[str, Any], **more: Any) -> pd.DataFrame:
+def rows_about(frame: pd.DataFrame | None, key: Mapping[str, Any], **more: Any) -> pd.DataFrame:
     """Rows of a result table about one finding: scored on the original, unweighted."""
     if frame is None or not len(frame):
         return pd.DataFrame()
@@ -83,7 +97,7 @@ def rows_behind(frame: pd.DataFrame | None, finding: Finding) -> pd.DataFrame:
     if finding.rate is None:
         return pd.DataFrame()
     row = finding.row
-    return rows_of(frame, finding.key, attacker=row["attacker"], replicate=row["replicate"])
+    return rows_about(frame, finding.key, attacker=row["attacker"], replicate=row["replicate"])
 
 
 def table(evaluation: Evaluation, which: str) -> pd.DataFrame | None:
@@ -101,25 +115,26 @@ def numeric(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 def draw_curve(evaluation: Evaluation, finding: Finding, pooled: bool = False) -> Drawing | None:
     """Share at risk against the threshold, a line per attacker with its interval as a band.
 
-    Over replicates the line is the mean and the band reaches from the lowest to the highest end of the intervals.
+    Over replicates the line is the mean, and the band reaches from the lowest to the highest end of an interval.
 
     Args:
         evaluation: result tables.
         finding: which attribute, set and measure.
         pooled: the attackers who train on all copies together, in place of those of each copy.
     """
-    rows = rows_of(evaluation.curve, finding.key)
+    rows = rows_about(evaluation.curve, finding.key)
     rows = rows[(rows["replicate"] == POOLED) == pooled] if len(rows) else rows
-    rows = numeric(rows, ("threshold", "rapid", "ci_low", "ci_high", "baseline_rate")).dropna(subset=["threshold", "rapid"])
+    rows = numeric(rows, ("threshold", "rapid", "ci_low", "ci_high", "baseline_rate"))
+    rows = rows.dropna(subset=["threshold", "rapid"])
     if not len(rows):
         return None
     threshold = float(finding.row["threshold"])
-    lines = {
-        str(attacker): part.groupby("threshold").agg(
-            rapid=("rapid", "mean"), low=("ci_low", "min"), high=("ci_high", "max"), chance=("baseline_rate", "mean")
-        )
-        for attacker, part in rows.groupby("attacker", sort=False)
+    over = {
+        "rapid": ("rapid", "mean"), "low": ("ci_low", "min"), "high": ("ci_high", "max"),
+        "chance": ("baseline_rate", "mean"),
     }
+    parts = rows.groupby("attacker", sort=False)
+    lines = {str(attacker): part.groupby("threshold").agg(**over) for attacker, part in parts}
     at = {a: float(np.interp(threshold, line.index, line["rapid"])) for a, line in lines.items()}
     shown = sorted(lines, key=lambda a: (-at[a], a))[:MOST_LINES]
     figure, axes = _figure(3.5)
@@ -130,8 +145,8 @@ def draw_curve(evaluation: Evaluation, finding: Finding, pooled: bool = False) -
     for i, attacker in enumerate(shown):
         line = _thinned(lines[attacker], threshold)
         axes.fill_between(line.index, line["low"], line["high"], color=COLOURS[i], alpha=0.18, linewidth=0)
-        axes.plot(line.index, line["rapid"], linestyle=STYLES[i], color=COLOURS[i], marker=MARKERS[i], markersize=3.5,
-                  markevery=max(1, len(line) // 10), label=_short(attacker))
+        axes.plot(line.index, line["rapid"], linestyle=STYLES[i], color=COLOURS[i], marker=MARKERS[i],
+                  markersize=3.5, markevery=max(1, len(line) // 10), label=_short(attacker))
     axes.axvline(threshold, color=GREY, linewidth=0.8)
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(_PERCENT)
@@ -139,21 +154,19 @@ def draw_curve(evaluation: Evaluation, finding: Finding, pooled: bool = False) -
     axes.set_xlabel(_threshold_label(finding.row))
     axes.grid(alpha=0.25, linewidth=0.6)
     _legend(figure, axes)
-    copies = sorted({int(r) for r in rows["replicate"]})
-    over = f", mean of {len(copies)} copies" if len(copies) > 1 else (", all copies together" if pooled else "")
+    copies = rows["replicate"].nunique()
+    whose = f", mean of {copies} copies" if copies > 1 else (", all copies together" if pooled else "")
     listed = ", ".join(f"{name(a)} {percent(at[a])}" for a in shown)
-    left = len(lines) - len(shown)
     return Drawing(
-        figure, f"Threshold curve: {name(finding.key['sensitive_attribute'])}{over}",
+        figure, f"Threshold curve: {name(finding.key['sensitive_attribute'])}{whose}",
         f"Share of people at risk against the threshold. At the threshold in use, {threshold:g}: {listed}.",
-        (f"The grey vertical line is the threshold in use, {threshold:g}."
-         + (f" The {len(shown)} highest of {len(lines)} attackers are drawn." if left else "")),
+        f"The grey vertical line is the threshold in use, {threshold:g}.{_highest(shown, lines, 'attackers')}",
     )
 
 
 def draw_attackers(evaluation: Evaluation, finding: Finding) -> Drawing | None:
     """The attackers of a suite side by side: each copy, all copies together, and what chance gives."""
-    rows = rows_of(evaluation.summary, finding.key, status="ok")
+    rows = rows_about(evaluation.summary, finding.key, status="ok")
     rows = numeric(rows, ("rapid", "ci_low", "ci_high", "baseline_rate")).dropna(subset=["rapid"])
     if rows["attacker"].nunique() < 2 and len(rows) < 2:
         return None
@@ -171,11 +184,9 @@ def draw_attackers(evaluation: Evaluation, finding: Finding) -> Drawing | None:
     axes.set_xlabel("people at risk")
     _legend(figure, axes)
     listed = "; ".join(f"{name(a)} up to {percent(order[a])}" for a in shown)
-    left = len(order) - len(shown)
     return Drawing(
         figure, f"Attackers compared: {name(finding.key['sensitive_attribute'])}",
-        f"Share of people at risk by attacker: {listed}.",
-        f"Bars are intervals.{f' The {len(shown)} highest of {len(order)} attackers are drawn.' if left else ''}",
+        f"Share of people at risk by attacker: {listed}.", f"Bars are intervals.{_highest(shown, order, 'attackers')}",
     )
 
 
@@ -186,7 +197,7 @@ def draw_classes(evaluation: Evaluation, finding: Finding) -> Drawing | None:
     if not len(rows):
         return None
     shown = rows.head(MOST_ROWS)
-    labels = [f"{name(r['class_label'])} ({percent(r['prevalence'])})" for r in shown.to_dict("records")]
+    labels = [f"{name(r['class_label'])} ({percent(r['prevalence'])})" for r in rows_of(shown)]
     return _bars(
         shown, labels, "people of the class at risk", f"By class: {name(finding.key['sensitive_attribute'])}",
         "Share at risk by class", _whose(finding) + _left_out(len(rows) - len(shown), "classes"),
@@ -209,17 +220,19 @@ def draw_gain(evaluation: Evaluation, finding: Finding) -> Drawing | None:
         width = (part["bin_high"] - part["bin_low"]).to_numpy()
         share = part["n"].to_numpy() / totals[label]
         risky = (part["bin_low"] >= threshold - 1e-12).to_numpy()
+        left = part["bin_low"].to_numpy()
         for mask, colour, hatch in ((~risky, COLOURS[4], None), (risky, COLOURS[1], "////")):
-            axes.bar(part["bin_low"].to_numpy()[mask], share[mask], width[mask], align="edge", color=colour, hatch=hatch,
+            axes.bar(left[mask], share[mask], width[mask], align="edge", color=colour, hatch=hatch,
                      edgecolor="white", linewidth=0.4)
         axes.axvline(threshold, color=GREY, linewidth=0.8)
         _tidy(axes)
         axes.set_ylim(0, float(share.max()) * 1.12)
         axes.yaxis.set_major_formatter(_PERCENT)
         axes.locator_params(axis="y", nbins=3)
-        axes.set_title(f"{_cut(plain(label), 2 * LABEL)} ({count(totals[label])})", fontsize=SIZE, loc="left",
-                       parse_math=False)
-    panels[-1].set_xlabel({"normalized_gain": "normalised gain"}.get(str(finding.row["measure"]), "score"), fontsize=SIZE)
+        heading = f"{_cut(plain(label), 2 * LABEL)} ({count(totals[label])})"
+        axes.set_title(heading, fontsize=SIZE, loc="left", parse_math=False)
+    measure = str(finding.row["measure"])
+    panels[-1].set_xlabel({"normalized_gain": "normalised gain"}.get(measure, measure), fontsize=SIZE)
     return Drawing(
         figure, f"Score by true class: {name(finding.key['sensitive_attribute'])}",
         f"Histograms of the score, one per true class; those above the threshold {threshold:g} are at risk.",
@@ -254,16 +267,17 @@ def draw_subgroups(
         return None
     shown = rows if ordered else rows.sort_values("rapid", ascending=False, na_position="last", kind="stable")
     shown = shown.head(MOST_ROWS)
-    labels = [f"{plain(r['single'])} ({count(r['n'])})" if number(r["n"]) is not None else plain(r["single"])
-              for r in shown.to_dict("records")]
+    sizes = [f" ({count(n)})" if number(n) is not None else "" for n in shown["n"]]
+    labels = [f"{plain(level)}{size}" for level, size in zip(shown["single"], sizes, strict=True)]
     withheld = int(rows["suppressed"].isin([True]).sum())
     note = _whose(finding) + (f" {withheld} of {len(rows)} levels are withheld." if withheld else "")
-    return _bars(shown, labels, "people of the group at risk", f"By {name(column)}", f"Share at risk by {name(column)}",
-                 note + _left_out(len(rows) - len(shown), "levels"))
+    note += _left_out(len(rows) - len(shown), "levels")
+    what = name(column)
+    return _bars(shown, labels, "people of the group at risk", f"By {what}", f"Share at risk by {what}", note)
 
 
 def draw_attribution(evaluation: Evaluation, finding: Finding, kind: str = "marginal_effect") -> Drawing | None:
-    """Marginal effects (in percentage points) or coefficients (log odds) of the regression of at_risk, largest first."""
+    """Marginal effects (percentage points) or coefficients (log odds) of the regression of at_risk, largest first."""
     rows = numeric(rows_behind(table(evaluation, "attribution"), finding), ("estimate", "ci_low", "ci_high"))
     rows = rows[rows["kind"] == kind].dropna(subset=["estimate"]) if len(rows) else rows
     rows = rows[rows["term"] != "intercept"] if len(rows) else rows
@@ -294,10 +308,11 @@ def draw_refits(evaluation: Evaluation, finding: Finding) -> Drawing | None:
         return None
     alone = rows[rows["kind"] == "alone"].set_index("term")["estimate"]
     left_out = rows[rows["kind"] == "left_out"].set_index("term")["estimate"]
-    terms = sorted({*alone.index, *left_out.index}, key=lambda t: (-alone.get(t, 0.0), left_out.get(t, 1.0), str(t)))
-    shown = terms[:MOST_ROWS]
+    terms = {*alone.index, *left_out.index}
+    shown = sorted(terms, key=lambda t: (-alone.get(t, 0.0), left_out.get(t, 1.0), str(t)))[:MOST_ROWS]
     figure, axes = _row_figure([plain(t) for t in shown], extra=0.35)
-    for kind, part, marker, colour in (("alone", alone, "o", COLOURS[0]), ("left out", left_out, "s", COLOURS[1])):
+    series = (("alone", alone, "o", COLOURS[0]), ("left out", left_out, "s", COLOURS[1]))
+    for kind, part, marker, colour in series:
         at = [(part[t], i) for i, t in enumerate(shown) if t in part.index]
         axes.plot([x for x, _ in at], [y for _, y in at], marker, color=colour, markersize=5, label=kind,
                   clip_on=False)
@@ -306,7 +321,8 @@ def draw_refits(evaluation: Evaluation, finding: Finding) -> Drawing | None:
         axes.axvline(rate, color=GREY, linewidth=0.9, linestyle="--", label="with all")
     axes.set_xlabel("people at risk")
     _legend(figure, axes)
-    listed = "; ".join(f"{name(t)} alone {percent(alone.get(t))}, left out {percent(left_out.get(t))}" for t in shown)
+    texts = (f"{name(t)} alone {percent(alone.get(t))}, left out {percent(left_out.get(t))}" for t in shown)
+    listed = "; ".join(texts)
     return Drawing(figure, f"Alone and left out: {name(finding.key['sensitive_attribute'])}",
                    f"Share at risk with each quasi-identifier alone and with each left out: {listed}.",
                    _whose(finding) + _left_out(len(terms) - len(shown), "quasi-identifiers"))
@@ -321,32 +337,34 @@ _REFERENCES = (
 def draw_holdout(evaluation: Evaluation, finding: Finding) -> Drawing | None:
     """Each attacker on people in the data and not in it, with the two references; the mean over copies."""
     names = [column for column, *_ in _REFERENCES]
-    rows = numeric(rows_of(evaluation.summary, finding.key, status="ok"), names)
+    rows = numeric(rows_about(evaluation.summary, finding.key, status="ok"), names)
     rows = rows[rows[names[1:]].notna().any(axis=1)] if len(rows) else rows
     if not len(rows):
         return None
     pooled = bool((rows["replicate"] == POOLED).all())
     rows = rows if pooled else rows[rows["replicate"] != POOLED]
-    means = rows.groupby("attacker", sort=False)[names].mean().sort_values("rapid", ascending=False).head(MOST_ROWS)
+    means = rows.groupby("attacker", sort=False)[names].mean()
+    means = means.sort_values("rapid", ascending=False, kind="stable").head(MOST_ROWS)
     figure, axes = _row_figure([str(a) for a in means.index], extra=0.5)
     for column, label, marker, colour in _REFERENCES:
         part = means[column].dropna()
         at = [list(means.index).index(a) for a in part.index]
         if len(part):
-            axes.plot(part, at, marker, color=COLOURS[colour], markersize=6, fillstyle="none", markeredgewidth=1.4,
-                      label=label, clip_on=False)
+            axes.plot(part, at, marker, color=COLOURS[colour], markersize=6, fillstyle="none",
+                      markeredgewidth=1.4, label=label, clip_on=False)
     axes.set_xlabel("people at risk")
     _legend(figure, axes)
-    listed = "; ".join(
-        f"{name(a)}: " + ", ".join(f"{label} {percent(r[c])}" for c, label, *_ in _REFERENCES if number(r[c]) is not None)
-        for a, r in means.iterrows()
-    )
+    texts = []
+    for attacker, row in means.iterrows():
+        shares = [f"{label} {percent(row[c])}" for c, label, *_ in _REFERENCES if number(row[c]) is not None]
+        texts.append(f"{name(attacker)}: {', '.join(shares)}")
+    listed = "; ".join(texts)
     return Drawing(figure, f"Holdout against members: {name(finding.key['sensitive_attribute'])}",
                    f"Share at risk of people in the data and not in it. {listed}.", "Means over the copies.")
 
 
 def svg(drawing: Drawing, ident: str) -> str:
-    """A drawing as inline SVG with text alternatives: real text, no outside reference, ids that start with `ident`.
+    """A drawing as inline SVG with text alternatives: real text, nothing from outside, ids that start with `ident`.
 
     Args:
         drawing: what to show.
@@ -355,7 +373,8 @@ def svg(drawing: Drawing, ident: str) -> str:
     Returns:
         One `<svg role="img">` element; the same drawing gives the same text.
     """
-    for text in drawing.figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
+    for text in drawing.figure.findobj(Text):
+        assert isinstance(text, Text)
         text.set_parse_math(False)  # a dollar sign in a name is no formula
     out = io.BytesIO()
     with _LOCK, rc_context({"svg.fonttype": "none", "svg.hashsalt": ident}), warnings.catch_warnings():
@@ -370,13 +389,13 @@ def svg(drawing: Drawing, ident: str) -> str:
     used = set(re.findall(r"#([\w-]+)", " ".join(v for e in root.iter() for v in e.attrib.values())))
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
-        element.attrib = {k.removeprefix(_XLINK): _attribute(k, v, ident) for k, v in element.attrib.items()
-                          if k != "id" or v in used}
+        kept = {k: v for k, v in element.attrib.items() if k != "id" or v in used}
+        element.attrib = {k.removeprefix(_XLINK): _attribute(k, v, ident) for k, v in kept.items()}
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "class": "plot",
                    "aria-labelledby": f"{ident}-title {ident}-desc"}
-    for place, (tag, text) in enumerate((("title", drawing.title), ("desc", drawing.description))):
+    for place, (tag, words) in enumerate((("title", drawing.title), ("desc", drawing.description))):
         label = ET.Element(tag, {"id": f"{ident}-{tag}"})
-        label.text = text
+        label.text = words
         root.insert(place, label)
     return ET.tostring(root, encoding="unicode")
 
@@ -398,7 +417,7 @@ def plot_curve(evaluation: Evaluation, pooled: bool = False, **which: str) -> Fi
     Args:
         evaluation: an `Assessment`.
         pooled: attackers who train on all copies together.
-        which: `sensitive_attribute`, `qi_set`, `measure`, `registry`, `release_id`; the highest figure when left out.
+        which: `sensitive_attribute`, `qi_set`, `measure`, `registry`, `release_id`; the highest when left out.
 
     Raises:
         ValueError: there is no such figure, or nothing to draw.
@@ -431,7 +450,9 @@ def plot_holdout(evaluation: Evaluation, **which: str) -> Figure:
     return _plotted(evaluation, lambda f: draw_holdout(evaluation, f), which)
 
 
-def _plotted(evaluation: Evaluation, draw: Callable[[Finding], Drawing | None], which: Mapping[str, str]) -> Figure:
+def _plotted(
+    evaluation: Evaluation, draw: Callable[[Finding], Drawing | None], which: Mapping[str, str]
+) -> Figure:
     unknown = sorted(set(which) - set(_KEYS))
     if unknown:
         raise ValueError(f"{', '.join(unknown)}: a figure is chosen by {', '.join(_KEYS)}")
@@ -439,10 +460,10 @@ def _plotted(evaluation: Evaluation, draw: Callable[[Finding], Drawing | None], 
     found = [f for f in every if all(f.key[k] == v for k, v in which.items())]
     if not found:
         there = sorted({f.key[k] for f in every for k in which})
-        raise ValueError(f"no figure for {dict(which)}: there is {', '.join(map(name, there)) or 'none at all'}")
+        raise ValueError(f"nothing for {dict(which)}: there is {', '.join(map(name, there)) or 'nothing at all'}")
     drawing = draw(found[0])
     if drawing is None:
-        raise ValueError("nothing to draw: the table behind this figure is empty, or holds no figure that is defined")
+        raise ValueError("nothing to draw: the table behind this figure is empty, or nothing in it is defined")
     return drawing.figure
 
 
@@ -474,7 +495,7 @@ def _bars(rows: pd.DataFrame, labels: Sequence[str], xlabel: str, title: str, wh
     """Horizontal bars with intervals and values; rows without a figure are named as such, never a bar of 0."""
     figure, axes = _row_figure(labels)
     listed = []
-    for i, row in enumerate(rows.to_dict("records")):
+    for i, row in enumerate(rows_of(rows)):
         rate, low, high = (number(row.get(c)) for c in ("rapid", "ci_low", "ci_high"))
         if rate is None:
             text = "withheld" if row.get("suppressed") in (True, 1) else "undefined"
@@ -497,15 +518,15 @@ def _whiskers(axes: Axes, part: pd.DataFrame, y: np.ndarray, marker: str, colour
     x = part["rapid"].to_numpy()
     error = np.array([x - part["ci_low"].to_numpy(), part["ci_high"].to_numpy() - x])
     if len(x):
-        axes.errorbar(x, y, xerr=np.clip(np.nan_to_num(error), 0, None), fmt=marker, color=colour, markersize=4,
-                      linewidth=1.0, label=label, clip_on=False)
+        axes.errorbar(x, y, xerr=np.clip(np.nan_to_num(error), 0, None), fmt=marker, color=colour,
+                      markersize=4, linewidth=1.0, label=label, clip_on=False)
 
 
 def _tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SIZE - 0.5)
-    axes.xaxis.label.set_size(SIZE)
-    axes.yaxis.label.set_size(SIZE)
+    axes.xaxis.label.set_fontsize(SIZE)
+    axes.yaxis.label.set_fontsize(SIZE)
     axes.patch.set_visible(False)
 
 
@@ -515,8 +536,8 @@ def _legend(figure: Figure, axes: Axes) -> None:
     first = {label: handle for handle, label in reversed(list(zip(handles, labels, strict=True)))}
     order = list(dict.fromkeys(labels))
     columns = 1 if max(map(len, order)) > LABEL else (2 if max(map(len, order)) > LABEL // 2 else 3)
-    figure.legend([first[label] for label in order], order, loc="outside lower center", ncols=columns, frameon=False,
-                  fontsize=SIZE - 0.5, handlelength=2.6, columnspacing=1.2)
+    figure.legend([first[label] for label in order], order, loc="outside lower center", ncols=columns,
+                  frameon=False, fontsize=SIZE - 0.5, handlelength=2.6, columnspacing=1.2)
 
 
 def _thinned(line: pd.DataFrame, keep: float) -> pd.DataFrame:
@@ -533,14 +554,16 @@ def _single(frame: pd.DataFrame) -> pd.DataFrame:
     if not len(frame):
         return frame
     one = frame[[len(columns) == 1 for columns in frame["columns"]]]
-    return one.assign(column=[str(c[0]) for c in one["columns"]], single=[str(level[0]) for level in one["level"]])
+    names, levels = ([str(cell[0]) for cell in one[c]] for c in ("columns", "level"))
+    return one.assign(column=names, single=levels)
 
 
 def _threshold_label(row: Mapping[str, Any]) -> str:
     measure = str(row["measure"])
     if row["target_type"] == "categorical":
         return f"threshold τ ({measure})"
-    unit = {"absolute": "unit of the attribute", "normalised": "spread of the attribute"}.get(measure, "share")
+    units = {"absolute": "unit of the attribute", "normalised": "spread of the attribute"}
+    unit = units.get(measure, "share")
     return f"tolerance ({measure} error, {unit})"
 
 
@@ -548,6 +571,10 @@ def _whose(finding: Finding) -> str:
     row = finding.row
     several = len(finding.rows) > 1 or finding.basis == "pooled"
     return f"Attacker {name(row['attacker'])}{', ' + replicate(row['replicate']) if several else ''}."
+
+
+def _highest(shown: Sequence[str], every: Sized, what: str) -> str:
+    return f" The {len(shown)} highest of {len(every)} {what} are drawn." if len(shown) < len(every) else ""
 
 
 def _left_out(n: int, what: str) -> str:

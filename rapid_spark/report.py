@@ -1,7 +1,7 @@
 """One self-contained HTML file of a run: a finding in plain words, tables, figures, and how it was computed.
 
-No script, no network access, fonts of the system; every value is escaped in one place (`tag`). A further page is
-one more function in `SECTIONS`: it gets a `Page` and returns markup, or None where it has nothing to say.
+No script, no network access, fonts of the system; every value is escaped in one place (`tag`). A further page
+is one more function in `SECTIONS`: it gets a `Page` and returns markup, or None where it has nothing to say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pandas as pd
 
 from . import plots, wording
 from .config import Config, ConfigError, check_identifier
-from .suite import suite
+from .suite import rows_of, suite
 from .wording import Finding, count, findings, interval, name, number, percent, plain, points
 
 TABLES = (
@@ -118,11 +118,14 @@ def of_assessment(
         versions: of the libraries.
         command: that was run.
     """
-    own = {"risk_summary": assessment.summary, "risk_curve": assessment.curve, "risk_classes": assessment.classes}
+    tables = {
+        **assessment.tables, "risk_summary": assessment.summary, "risk_curve": assessment.curve,
+        "risk_classes": assessment.classes,
+    }
     return ReportData(
-        run_id=assessment.run_id, tables={**assessment.tables, **own}, settings=_loaded(assessment.settings),
-        warnings=tuple(assessment.warnings), inputs=assessment.inputs, versions=versions or {}, command=command,
-        evaluated_at=assessment.evaluated_at, comparable=_comparable(assessment.inputs),
+        run_id=assessment.run_id, tables=tables, settings=_loaded(assessment.settings),
+        warnings=tuple(assessment.warnings), inputs=assessment.inputs, versions=versions or {},
+        command=command, evaluated_at=assessment.evaluated_at, comparable=_comparable(assessment.inputs),
     )
 
 
@@ -144,15 +147,16 @@ def read(store: Readable, run_id: str) -> ReportData:
         raise ConfigError(f"run {run_id}: the store has no such run; its latest are: {there}")
     latest = mine[mine["attempt"] == mine["attempt"].max()]
     if "finished" not in set(latest["state"]):
-        raise ConfigError(f"run {run_id}: its latest attempt is not finished, so no figure of it counts: run it again")
+        raise ConfigError(f"run {run_id}: its latest attempt is not finished, no figure of it counts: run it again")
     row = latest[latest["state"] == "finished"].iloc[0]
     present = [t for t in TABLES if t in set(store.names())]
     tables = {t: _pandas(store.query(f"SELECT * FROM {t} WHERE run_id = '{run_id}'")) for t in present}
     inputs = _loaded(row.get("inputs"))
     return ReportData(
         run_id=run_id, tables=tables, settings=_loaded(row.get("config")), inputs=inputs,
-        warnings=tuple(map(str, inputs.get("warnings", ()))), versions=_loaded(row.get("package_versions")),
-        command=str(row.get("command") or ""), evaluated_at=row.get("ended_at"), comparable=_comparable(inputs),
+        warnings=tuple(map(str, inputs.get("warnings", ()))),
+        versions=_loaded(row.get("package_versions")), command=str(row.get("command") or ""),
+        evaluated_at=row.get("ended_at"), comparable=_comparable(inputs),
     )
 
 
@@ -193,7 +197,7 @@ class Page:
         return [f for f in self.found if f.rate is not None][:MOST_FINDINGS]
 
     def varying(self, frame: pd.DataFrame) -> list[str]:
-        """Key columns that a table has to show: the attacker, and what differs over the run's combinations."""
+        """Key columns that a table has to show: the attacker, and what differs over the run."""
         several = {k for k in _HEADS if k in self.data.summary and self.data.summary[k].nunique() > 1}
         return [k for k in _HEADS if k in frame and k in several | {"attacker"} and frame[k].notna().any()]
 
@@ -224,7 +228,7 @@ class Page:
         heads = [_HEADS[k] for k in keys]
         rows = [
             [_key(row, k) for k in keys] + [shown(row) for shown in columns.values()]
-            for row in frame.head(MOST_ROWS).to_dict("records")
+            for row in rows_of(frame.head(MOST_ROWS))
         ]
         return listing(caption, [*heads, *columns], rows, len(keys) + texts, len(frame) - len(rows))
 
@@ -320,7 +324,7 @@ def _stated(page: Page, which: str, caption: str, columns: Sequence[str]) -> Htm
     frame = page.data.tables.get(which)
     if frame is None or not len(frame):
         return None
-    rows = [[_text(r.get(c)) for c in columns] for r in frame.head(MOST_ROWS).to_dict("records")]
+    rows = [[_text(r.get(c)) for c in columns] for r in rows_of(frame.head(MOST_ROWS))]
     heads = [c.replace("_", " ") for c in columns]
     return listing(caption, heads, rows, len(columns), len(frame) - len(rows))
 
@@ -352,7 +356,7 @@ def _combinations(page: Page) -> Html:
     if len(ok) > MOST_ROWS:
         highest = ok["rapid"].astype(float).sort_values(ascending=False, kind="stable")
         ok = ok.loc[highest.index]
-    level = {wording.confidence(r) for r in ok[["confidence"]].drop_duplicates().to_dict("records")}
+    level = {wording.confidence(r) for r in rows_of(ok[["confidence"]].drop_duplicates())}
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         f"at risk [{level.pop() if len(level) == 1 else ''}interval]": _rate,
         "of": lambda r: count(r["n"]),
@@ -383,7 +387,7 @@ def _near(ok: pd.DataFrame) -> Html | None:
         return None
     return note(
         f"For at least one attacker {percent(share)} of the predictions are within two standard deviations of a "
-        "threshold. Where many of them share one value, no bootstrap is consistent, and its intervals may be too short."
+        "threshold. Where many of them share one value, no bootstrap is consistent: intervals may be too short."
     )
 
 
@@ -415,17 +419,24 @@ def _behind(page: Page, frame: pd.DataFrame | None) -> pd.DataFrame:
     return pd.concat(parts) if parts else pd.DataFrame()
 
 
+def _data_driven(finding: Finding, title: str) -> Html | None:
+    chosen = number(finding.row.get("data_driven_threshold"))
+    if chosen is None:
+        return None
+    direction = "up to" if finding.row["target_type"] == "categorical" else "down to"
+    return note(
+        f"{title}: for attacker {name(finding.row['attacker'])} the rate exceeds what chance gives {direction} "
+        f"threshold {chosen:g} (fixed sequence, 5 % over the whole grid)."
+    )
+
+
 def _thresholds(page: Page) -> Html | None:
     curve = _behind(page, page.data.curve)
     if not len(curve):
         return None
     each = [(f, pooled) for f in page.told for pooled in (False, True)]
     drawn = page.figures(plots.draw_curve(page.data, f, pooled) for f, pooled in each)
-    said = [
-        note(f"{_title(f, page)}: the rate exceeds what chance gives, over the whole grid at 5 %, up to threshold "
-             f"{chosen:g} (attacker {name(f.row['attacker'])}, fixed sequence).")
-        for f in page.told if (chosen := number(f.row.get("data_driven_threshold"))) is not None
-    ]
+    said = [_data_driven(f, _title(f, page)) for f in page.told]
     figures = page.table("Threshold curves", curve, {
         "threshold": _decimal("threshold"), "at risk [interval]": _rate,
         "chance": lambda r: percent(r.get("baseline_rate")),
@@ -441,10 +452,11 @@ def _attackers(page: Page) -> Html | None:
     drawn = page.figures(plots.draw_attackers(page.data, f) for f in page.told)
     unweighted = ok[ok["weighting"].isin(["none"]) | ok["weighting"].isna()]
     groups = pd.concat([
-        suite(part).assign(registry=registry, release_id=release)
-        for (registry, release), part in unweighted.groupby(["registry", "release_id"], sort=False)
+        suite(part).assign(registry=part["registry"].iloc[0], release_id=part["release_id"].iloc[0])
+        for _, part in unweighted.groupby(["registry", "release_id"], sort=False)
     ])
-    groups["attacker"] = groups["worst_attacker"].where(groups["worst_attacker"].notna(), groups["pooled_attacker"])
+    strongest = groups["worst_attacker"]
+    groups["attacker"] = strongest.where(strongest.notna(), groups["pooled_attacker"])
     tables = [page.table("Over attackers and copies; the attacker named is the strongest", groups, {
         "attackers": lambda r: count(r["attackers"]), "copies": lambda r: count(r["replicates"]),
         "largest": lambda r: percent(r["rapid_max"]), "mean": lambda r: percent(r["rapid_mean"]),
@@ -459,7 +471,15 @@ def _attackers(page: Page) -> Html | None:
 
 
 def _decimal(column: str) -> Callable[[dict[str, Any]], str]:
-    return lambda row: wording.NOT_KNOWN if (x := number(row.get(column))) is None else f"{x:,.4g}"
+    """A figure that is no share, with four digits that count."""
+
+    def shown(row: Mapping[str, Any]) -> str:
+        value = number(row.get(column))
+        if value is None:
+            return wording.NOT_KNOWN
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+    return shown
 
 
 _QUALITY: dict[str, Columns] = {
@@ -504,13 +524,14 @@ def _drivers(page: Page) -> Html | None:
     if not any(parts):
         return None
     return join([*parts, note(
-        "Withheld: fewer records than the smallest cell shown, or so few (or all but a few) at risk that the figure "
-        f"could tell of a person. Bars are intervals. {wording.INTERVAL_MEANING}"
+        "Withheld: fewer records than the smallest cell shown, or so few (or all but a few) at risk that the "
+        f"figure could tell of a person. Bars are intervals. {wording.INTERVAL_MEANING}"
     )])
 
 
 def _group(row: Mapping[str, Any]) -> str:
-    return plain("; ".join(f"{c} = {v}" for c, v in zip(row["columns"], row["level"], strict=True)), LONGEST_CELL)
+    pairs = zip(row["columns"], row["level"], strict=True)
+    return plain("; ".join(f"{column} = {level}" for column, level in pairs), LONGEST_CELL)
 
 
 def _true(value: Any) -> bool:
@@ -535,14 +556,15 @@ def _unless_withheld(shown: Callable[[dict[str, Any]], str]) -> Callable[[dict[s
 
 
 _GROUPS: Columns = {
-    "group": _group, "people": _unless_withheld(lambda r: count(r["n"])), "at risk [interval]": _unless_withheld(_rate),
+    "group": _group, "people": _unless_withheld(lambda r: count(r["n"])),
+    "at risk [interval]": _unless_withheld(_rate),
 }
 _DRIVERS: dict[str, tuple[str, Columns, int]] = {
     "subgroups": ("By level of the quasi-identifiers", _GROUPS, 1),
     "patterns": ("Patterns that carry most risk", _GROUPS, 1),
     "attribution": ("Attribution", {
-        "term": lambda r: plain(r["term"], LONGEST_CELL), "kind": lambda r: plain(r["kind"]).replace("_", " "),
-        "estimate [interval]": _estimate,
+        "term": lambda r: plain(r["term"], LONGEST_CELL),
+        "kind": lambda r: plain(r["kind"]).replace("_", " "), "estimate [interval]": _estimate,
     }, 2),
 }
 
@@ -569,9 +591,9 @@ def _holdout(page: Page) -> Html | None:
     drawn = page.figures(plots.draw_holdout(page.data, f) for f in page.told)
     return join([drawn, page.table("People in the data and not in it", rows, columns), note(
         "Not in the data: people who were not used to make the release, judged by the original's baselines. "
-        "Population reference: an attacker who learns from other people of the original. Copy of the original: one "
-        "who learns from the original itself. The difference is the effect of being in the data only if both are a "
-        f"random split without shared persons or households. Intervals: {wording.INTERVAL_MEANING}"
+        "Population reference: an attacker who learns from other people of the original. Copy of the original: "
+        "one who learns from the original itself. The difference is the effect of being in the data only if both "
+        f"are a random split without shared persons or households. Intervals: {wording.INTERVAL_MEANING}"
     )])
 
 
@@ -603,12 +625,11 @@ def _how(page: Page) -> Html:
     missing = listing("Sensitive attributes", heads, rules, 4) if rules else None
     counts = page.table("Counts used", summary[summary["scored_on"] == "original"], _COUNTS)
     sizes = note(
-        "Undefined: records without a true value, or for which the measure is not defined. Dropped: left out because the "
-        "sensitive value is missing. Unseen: people with a level, or a class, that the release does not have."
+        "Undefined: records without a true value, or for which the measure is not defined. Dropped: left out "
+        "because the sensitive value is missing. Unseen: people with a level, or a class, that the release lacks."
     )
-    return join([
-        meanings, missing, fold("Counts of each combination", counts, sizes), _settings(page), _evidence(page),
-    ])
+    folded = fold("Counts of each combination", counts, sizes)
+    return join([meanings, missing, folded, _settings(page), _evidence(page)])
 
 
 def _missing_rule(attribute: Mapping[str, Any], summary: pd.DataFrame) -> str:
@@ -627,7 +648,8 @@ def _settings(page: Page) -> Html | None:
         [path, plain(value, 400), "default" if default.get(path) == value else "given"]
         for path, value in given.items()
     ]
-    table = listing("Settings of the run", ["setting", "value", "from"], rows[:MOST_ROWS], 3, len(rows) - MOST_ROWS)
+    heads = ["setting", "value", "from"]
+    table = listing("Settings of the run", heads, rows[:MOST_ROWS], 3, len(rows) - MOST_ROWS)
     return fold("Settings", table) if rows else None
 
 
@@ -659,14 +681,15 @@ def _evidence(page: Page) -> Html:
         values = summary[column].dropna().drop_duplicates() if column in summary else pd.Series(dtype=object)
         rows += [[label, str(int(v)) if column == "seed" else str(v), ""] for v in values.head(20)]
     rows += [[k, v, ""] for k, v in data.versions.items() if k != "rapid-spark"]
-    return fold("Inputs, digests, versions and seed", listing("Evidence", ["what", "value", "size"], rows, 3))
+    table = listing("Evidence", ["what", "value", "size"], rows, 3)
+    return fold("Inputs, digests, versions and seed", table)
 
 
 def _limits(page: Page) -> Html:
     return join([
         tag("h3", "What the interval means"), tag("p", wording.INTERVAL_MEANING),
-        tag("p", "The largest of several attackers is chosen by looking: its upper end is the largest of the upper ends, "
-                 "and its lower end is below that of the one attacker."),
+        tag("p", "The largest of several attackers is chosen by looking: its upper end is the largest of the upper "
+                 "ends, and its lower end is below that of the one attacker."),
         tag("h3", "What the figures do not say"), tag("ul", *(tag("li", text) for text in wording.LIMITS)),
     ])
 
@@ -700,13 +723,13 @@ def render(data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECT
     links = tag("ul", *(tag("li", tag("a", text, href=f"#{anchor}")) for anchor, text, _ in parts))
     header = tag("header", tag("h1", title), tag("p", subtitle), tag("nav", links, aria_label="Contents"))
     shown = [
-        tag("section", tag("h2", text, id=f"{anchor}-heading"), content, id=anchor, aria_labelledby=f"{anchor}-heading")
-        for anchor, text, content in parts
+        tag("section", tag("h2", text, id=f"{a}-heading"), content, id=a, aria_labelledby=f"{a}-heading")
+        for a, text, content in parts
     ]
     head = tag(
         "head", tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         tag("title", title), Html(f"<style>{_CSS}</style>"),
     )
     body = tag("body", header, tag("main", join(shown)))
@@ -722,7 +745,7 @@ def write(data: ReportData, path: str | Path) -> Path:
 
 
 def assessment_html(assessment: Any) -> str:
-    """An `Assessment` as a notebook shows it: findings, combinations, threshold curves, warnings; one element."""
+    """An `Assessment` as a notebook shows it: findings, combinations, threshold curves, warnings."""
     data = of_assessment(assessment)
     page = Page(data, findings(data.summary, data.comparable))
     curves = page.figures(plots.draw_curve(data, f) for f in page.told[:2])
@@ -733,9 +756,8 @@ def assessment_html(assessment: Any) -> str:
 def _scoped(css: str) -> str:
     """Rules for the report's markup alone, under `.rapid-spark`, for a page that is not ours."""
     rules = re.findall(r"([^{}]+)\{([^{}]*)\}", css.split(_PAGE_RULES)[0])
-    return "\n".join(
-        f"{','.join(f'.rapid-spark {s.strip()}' for s in selectors.split(','))}{{{body}}}" for selectors, body in rules
-    )
+    scoped = [(",".join(f".rapid-spark {s.strip()}" for s in selectors.split(",")), body) for selectors, body in rules]
+    return "\n".join(f"{selectors}{{{body}}}" for selectors, body in scoped)
 
 
 def _given(value: Any) -> bool:
@@ -748,6 +770,7 @@ def _time(value: Any) -> str:
     return f"{stamp:%Y-%m-%d %H:%M} UTC"
 
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _PAGE_RULES = "/* page */"  # before it: what the markup needs anywhere; after it: the page itself
 _CSS = """
 .card{border:1px solid #c9ced6;border-left:6px solid #0072B2;border-radius:4px;padding:.6rem 1rem;

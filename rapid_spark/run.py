@@ -28,6 +28,7 @@ from .tracked import library_versions, redact
 from .tracking import Tracker
 
 TERMINATED = 143  # what a shell reports of a process that SIGTERM ended
+LONGEST_CLOSING = 60.0  # seconds that an end by error or signal may take; schedulers do not wait for ever
 
 
 @dataclass
@@ -94,16 +95,15 @@ def evaluate(
     run_id = _checked_id(run_id or assess.new_run_id())
     config = ready(config)
     clock = Clock(say, {})
-    with _terminable():
-        with clock.stage("starting Spark"):
-            spark = session.get(config.session, debug)
-        watch(spark)
-        with _tagged(spark, run_id):
-            with clock.stage("opening tables"):
-                tables = open_tables(spark, config)
-            with clock.stage("opening store"):
-                store = Store.open(spark, str(config.store.location))
-            return _Run(spark, config, run_id, command, tables, store, clock).go()
+    with clock.stage("starting Spark"):
+        spark = session.get(config.session, debug)
+    watch(spark)
+    with _interruptible(), _tagged(spark, run_id):
+        with clock.stage("opening tables"):
+            tables = open_tables(spark, config)
+        with clock.stage("opening store"):
+            store = Store.open(spark, str(config.store.location))
+        return _Run(spark, config, run_id, command, tables, store, clock).go()
 
 
 @dataclass
@@ -216,7 +216,13 @@ class _Run:
 
     def _fail(self, error: BaseException) -> None:
         """Stop what runs, and say everywhere that the run failed; the first error stays the one that is told."""
-        if not isinstance(error, Exception):
+        # A call to the JVM that a signal broke off leaves its answer to this thread's next call: use another thread.
+        closing = threading.Thread(target=self._close_failed, args=(not isinstance(error, Exception),), daemon=True)
+        closing.start()
+        closing.join(LONGEST_CLOSING)
+
+    def _close_failed(self, interrupted: bool) -> None:
+        if interrupted:
             with contextlib.suppress(Exception):
                 self.spark.interruptTag(self.run_id)
         if self.tracker is not None:
@@ -269,21 +275,26 @@ def _status(summary: pd.DataFrame) -> str:
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a run like any error does, so that it is marked as failed and its jobs are stopped."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM end a run as an error does, so that it is marked as failed and its jobs are stopped; so SIGINT.
+
+    Spark's own handler of SIGINT stops the jobs of everybody in the session.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def terminate(*_: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise SystemExit(TERMINATED)
+    def interrupt(number: int, _: Any) -> None:
+        for waiting in before:
+            signal.signal(waiting, signal.SIG_IGN)
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
 
-    signal.signal(signal.SIGTERM, terminate)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -292,9 +303,11 @@ def _tagged(spark: Any, tag: str) -> Iterator[None]:
     spark.addTag(tag)
     try:
         yield
-    finally:
-        with contextlib.suppress(Exception):
-            spark.removeTag(tag)
+    except Exception:
+        spark.removeTag(tag)
+        raise
+    else:
+        spark.removeTag(tag)
 
 
 def _user(spark: Any) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Fit:
         n_train: rows it was fitted on.
         n_dropped: release rows left out because the target was missing.
         seconds: fitting time.
-        size: bytes shipped, where they are known.
+        notes: what fitting had to give up (levels pooled, a solver that did not converge).
     """
 
     name: str
@@ -48,6 +49,7 @@ class Fit:
     n_train: int
     n_dropped: int
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ def _fit(
     spark: SparkSession, name: str, aligned: Aligned, rows: pd.DataFrame, key: FitKey, target: Target,
     attacker: Attacker, config: Config, n_jobs: int, keep: Callable[[FitKey, attackers.Fitted], None] | None,
 ) -> Fit:
-    if not attackers.serves(attacker.name, target.type):
+    if not attackers.serves(attacker.name, target.type, config.allow_code):
         raise Undefined(f"attacker {attacker.name} does not serve a {target.type} attribute")
     columns = aligned.sets[key.qi_set]
     if not columns:
@@ -190,7 +192,16 @@ def _fit(
     if target.type == "categorical":
         labels = Classes.of(target.levels, target.missing).labels
     task = Task(name, fitted, labels)
-    return Fit(name, ship(spark, task), tuple(task.fields()), tuple(fitted.classes or ()), len(frame), n_dropped, seconds)
+    notes = tuple(f"{attacker.name} for {target.name}: {_named(note, aligned)}" for note in fitted.notes)
+    return Fit(
+        name, ship(spark, task), tuple(task.fields()), tuple(fitted.classes or ()), len(frame), n_dropped, seconds, notes
+    )
+
+
+def _named(note: str, aligned: Aligned) -> str:
+    """A note with the columns' own names."""
+    names = {q.column: q.name for q in aligned.quasi_identifiers}
+    return re.sub(r"\bq\d+\b", lambda found: names.get(found.group(), found.group()), note)
 
 
 def fill_target(frame: pd.DataFrame, target: Target) -> tuple[pd.DataFrame, int]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from .suite import GROUP, suite
+from .suite import GROUP, rows_of, suite
 
 INTERVAL_MEANING = (
     "Release and fitted attacker are held fixed; the interval says only how the rate would vary if the "
@@ -129,11 +129,11 @@ def findings(summary: pd.DataFrame, comparable: bool | None = None) -> list[Find
     rows = summary[(summary["scored_on"] == "original") & unweighted]
     found = []
     for (registry, release), part in rows.groupby(["registry", "release_id"], sort=False):
-        best = {tuple(g[c] for c in GROUP): g for g in suite(part).to_dict("records")}
+        best = {tuple(g[c] for c in GROUP): g for g in rows_of(suite(part))}
         for key, group in part.groupby(list(GROUP), sort=False):
             values = (registry, release, *key)
             names = dict(zip(("registry", "release_id", *GROUP), map(str, values), strict=True))
-            records: list[dict[str, Any]] = group.to_dict("records")
+            records = rows_of(group)
             if key in best:
                 found.append(_finding(names, records, best[key], comparable))
             else:
@@ -312,7 +312,7 @@ def not_computed(summary: pd.DataFrame) -> list[tuple[str, str, list[str]]]:
     """Status, reason and names of what has no figure; combinations with the same reason stand together."""
     varying = {c for c in ("qi_set", "measure", "replicate", "scored_on") if summary[c].nunique() > 1}
     found: dict[tuple[str, str], list[str]] = {}
-    for row in summary[summary["status"] != "ok"].to_dict("records"):
+    for row in rows_of(summary[summary["status"] != "ok"]):
         parts = [name(row["sensitive_attribute"]), name(row["attacker"])]
         parts += [name(row["measure"])] if "measure" in varying else []
         parts += [f"set {name(row['qi_set'])}"] if "qi_set" in varying else []

@@ -41,7 +41,8 @@ def people(n: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     group = rng.choice(["a", "b", "c"], n)
     ill = np.where(rng.random(n) < 0.8, group == "a", rng.random(n) < 0.5)
-    return pd.DataFrame({"id": np.arange(n), "group": group, "age": rng.integers(20, 40, n), "ill": np.where(ill, "yes", "no")})
+    age = rng.integers(20, 40, n)
+    return pd.DataFrame({"id": np.arange(n), "group": group, "age": age, "ill": np.where(ill, "yes", "no")})
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def test_query_reads_the_views(
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"), [("delete from runs", "may change"), ("select * from risk_sumary", "Did you mean 'risk_summary'?")]
+    ("sql", "said"), [("delete from runs", "may change"), ("select * from risk_sumary", "Did you mean 'risk_summary'")]
 )
 def test_query_refuses_what_changes_or_does_not_exist(
     sql: str, said: str, done: dict[str, Any], folder: Path, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""Totals of several releases that were fixed beforehand, by privacy loss distributions (dp-accounting), and conversions.
+"""Totals of several releases fixed beforehand, by privacy loss distributions, and conversions between losses.
 
 What is chosen one release after another is not for this module: there the ledger's filter decides.
 """
@@ -27,10 +27,11 @@ def compose(epsilon: float, delta: float, times: int, total_delta: float, grid: 
         delta: of one release.
         times: how many there are.
         total_delta: of all together, in (0, 1).
-        grid: 'library' composes the privacy loss distribution of the worst mechanism with these parameters on the
-            library's grid of 1e-4; losses are rounded up, so the result is never too small. 'exact' is the optimal
-            composition in closed form (Kairouz, Oh, Viswanath 2015, Theorem 3.3); 'library' takes it too where epsilon
-            is less than 64 steps of the grid, or where there are so many releases that rounding would count.
+        grid: 'library' composes the privacy loss distribution of the worst mechanism with these parameters on
+            the library's grid of 1e-4; losses are rounded up, so the result is never too small. 'exact' is
+            the optimal composition in closed form (Kairouz, Oh, Viswanath 2015, Theorem 3.3); 'library' takes
+            it too where epsilon is less than 64 steps of the grid, or where there are so many releases that
+            rounding would count.
 
     Returns:
         The total epsilon; infinity where `total_delta` cannot be met by any.
@@ -50,13 +51,15 @@ def compose(epsilon: float, delta: float, times: int, total_delta: float, grid: 
 def largest_share(
     epsilon: float, delta: float, times: int, delta_each: float, grid: Grid = "library"
 ) -> float:
-    """The largest epsilon of one release so that `times` of them, each with `delta_each`, stay within (epsilon, delta).
+    """The largest epsilon of each of `times` releases with `delta_each` that stay within (epsilon, delta).
 
     Raises:
         ValueError: if the deltas alone use up the total.
     """
     if times * delta_each >= delta and times > 1:
-        raise ValueError(f"{times} releases with delta {delta_each:g} each do not fit in a total delta of {delta:g}")
+        raise ValueError(
+            f"{times} releases with delta {delta_each:g} each do not fit in a total delta of {delta:g}"
+        )
     if times == 1:
         return epsilon
     # An epsilon-private release is epsilon^2/2-concentrated: what that allows is a safe and near start.
@@ -66,7 +69,9 @@ def largest_share(
         low, high = high, min(1.5 * high, epsilon)
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if compose(middle, delta_each, times, delta, grid) <= epsilon else (low, middle)
+        low, high = (
+            (middle, high) if compose(middle, delta_each, times, delta, grid) <= epsilon else (low, middle)
+        )
         if high - low < 1e-6 * high:
             break
     return low
@@ -88,7 +93,9 @@ def compose_tables(
     check_adjacency(adjacency)
     distributions, _ = _pld()
     cells = 1 if adjacency == "add_remove" else 2
-    steps = [distributions.from_discrete_laplace_mechanism(parameter=1 / s, sensitivity=1) for s in laplace_scales]
+    steps = [
+        distributions.from_discrete_laplace_mechanism(parameter=1 / s, sensitivity=1) for s in laplace_scales
+    ]
     steps += [distributions.from_discrete_gaussian_mechanism(sigma=s, sensitivity=1) for s in gaussian_sigmas]
     if not steps:
         raise ValueError("no table is given; name at least one noise scale")
@@ -109,8 +116,8 @@ def advanced(epsilon: float, times: int, slack: float) -> float:
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """The epsilon at `delta` of a rho-zero-concentrated release.
 
-    The smallest over orders a > 1 of a rho + ln(1 - 1/a) - ln(a delta) / (a - 1) (Canonne, Kamath, Steinke 2020,
-    Proposition 12). Every order gives a valid figure, so a coarse search is safe.
+    The smallest over orders a > 1 of a rho + ln(1 - 1/a) - ln(a delta) / (a - 1) (Canonne, Kamath, Steinke
+    2020, Proposition 12). Every order gives a valid figure, so a coarse search is safe.
     """
     if not (rho > 0 and 0 < delta < 1):
         raise ValueError(f"rho is {rho} and delta {delta}; rho must be above 0 and delta between 0 and 1")
@@ -120,12 +127,14 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         order = 1 + math.exp(log_excess)
         return order * rho + math.log1p(-1 / order) - math.log(order * delta) / (order - 1)
 
-    best = minimize_scalar(loss, bounds=(math.log(1e-6), math.log(1e9)), method="bounded", options={"xatol": 1e-9})
+    best = minimize_scalar(
+        loss, bounds=(math.log(1e-6), math.log(1e9)), method="bounded", options={"xatol": 1e-9}
+    )
     return max(float(best.fun), 0.0)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """The largest rho whose conversion at `delta` stays within `epsilon`: what a Gaussian release may spend."""
+    """The largest rho whose conversion at `delta` stays within `epsilon`."""
     check_epsilon(epsilon)
     if not 0 < delta < 1:
         raise ValueError(f"delta is {delta}; Gaussian noise needs one above 0 and below 1")
@@ -152,7 +161,7 @@ def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
 
 
 def _optimal(epsilon: float, delta: float, times: int, total_delta: float) -> float:
-    """The loss is (times - 2 l) epsilon with l binomial at 1/(1 + e^epsilon); the deltas fail independently."""
+    """The loss is (times - 2 l) epsilon, l binomial at 1/(1 + e^epsilon); the deltas are independent."""
     from scipy.optimize import brentq
     from scipy.stats import binom
 
@@ -172,7 +181,9 @@ def _optimal(epsilon: float, delta: float, times: int, total_delta: float) -> fl
     if missing(0.0) <= 0:
         return 0.0
     # A hair upwards, for the root's own tolerance.
-    return min(float(brentq(missing, 0.0, times * epsilon, xtol=1e-13, rtol=1e-13)) * (1 + 1e-12), times * epsilon)
+    return min(
+        float(brentq(missing, 0.0, times * epsilon, xtol=1e-13, rtol=1e-13)) * (1 + 1e-12), times * epsilon
+    )
 
 
 def _pld() -> tuple[Any, Any]:
@@ -184,4 +195,6 @@ def _pld() -> tuple[Any, Any]:
 
 
 def _missing(library: str) -> ImportError:
-    return ImportError(f"{library} is not installed; releases need the extra: pip install 'rapid-spark[release]'")
+    return ImportError(
+        f"{library} is not installed; releases need the extra: pip install 'rapid-spark[release]'"
+    )

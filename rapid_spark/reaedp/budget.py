@@ -1,4 +1,4 @@
-"""The quantities of a guarantee as frozen values that refuse what is not one: Guarantee, Adjacency, the delta rule."""
+"""The quantities of a guarantee, as frozen values that refuse what is not one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ ADJACENCIES: tuple[str, ...] = get_args(Adjacency)
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a released object promises: (epsilon, delta)-differential privacy, and for which change of the data.
+    """What a released object promises: (epsilon, delta)-differential privacy, for one change of the data.
 
     Attributes:
         epsilon: privacy loss, greater than 0.
         delta: in [0, 1); 0 is pure differential privacy.
         adjacency: 'add_remove' (one unit more or less) or 'replace' (same number, one unit changed).
         mechanism: what drew the noise, for example 'discrete_laplace'.
-        sensitivity: how far the exact value can move, in the norm of the mechanism (L1 for Laplace, L2 for Gaussian).
-        protected_unit: whose change is covered: 'record' where each row stands alone, otherwise for example 'person'.
+        sensitivity: how far the exact value can move, in the norm of the mechanism (L1 for Laplace, L2 for
+            Gaussian).
+        protected_unit: whose change is covered: 'record' where each row stands alone, otherwise for example
+            'person'.
         rho: the zero-concentrated loss where the mechanism has one (it implies epsilon and delta), else None.
     """
 
@@ -119,7 +121,9 @@ def delta_rule(delta: float, n_declared: int) -> str | None:
     """
     n = check_integer(n_declared, 1, "n_declared")
     if check_delta(delta) >= 1 / n:
-        raise ValueError(f"delta is {delta:g}, and n_declared is {n}; delta must be below 1 / n_declared = {1 / n:.3g}")
+        raise ValueError(
+            f"delta is {delta:g}, and n_declared is {n}; delta must be below 1 / n_declared = {1 / n:.3g}"
+        )
     if delta > n**-1.1:
         return f"delta {delta:g} is close to 1 / n_declared; below n_declared^-1.1 = {n**-1.1:.3g} is advised"
     return None
@@ -128,10 +132,11 @@ def delta_rule(delta: float, n_declared: int) -> str | None:
 def disjoint_parts(
     parts: Sequence[tuple[float, float]], adjacency: Adjacency, *, key_stays: bool = False
 ) -> tuple[float, float]:
-    """The (epsilon, delta) of releases from disjoint parts of the persons, split by a keyed hash of the person's key.
+    """The (epsilon, delta) of releases from disjoint parts, split by a keyed hash of the person's key.
 
-    Under add_remove a person is in one part: the maximum. Under replace that holds only where a changed record keeps
-    its key (`key_stays`); otherwise the old record may lie in one part and the new in another: the largest sum over two.
+    Under add_remove a person is in one part: the maximum. Under replace that holds only where a changed
+    record keeps its key (`key_stays`); otherwise the old record may lie in one part and the new in another:
+    the largest sum over two.
 
     Args:
         parts: one (epsilon, delta) per part, all under `adjacency`.
@@ -141,7 +146,10 @@ def disjoint_parts(
     check_adjacency(adjacency)
     if not parts:
         raise ValueError("no part is given; a split needs at least one")
-    epsilons, deltas = sorted((e for e, _ in parts), reverse=True), sorted((d for _, d in parts), reverse=True)
+    epsilons, deltas = (
+        sorted((e for e, _ in parts), reverse=True),
+        sorted((d for _, d in parts), reverse=True),
+    )
     used = 1 if adjacency == "add_remove" or key_stays else 2
     return math.fsum(epsilons[:used]), math.fsum(deltas[:used])
 

@@ -1,4 +1,4 @@
-"""Declared domains: the bins of a column are public input, from the configuration, and never read off the data."""
+"""Declared domains: the bins of a column are public input of the configuration, never read off the data."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class Table:
         _check_distinct(self.columns, "a table names a column twice")
         if self.cells > MAX_CELLS:
             raise ValueError(
-                f"the table {self.name} has {self.cells:,} cells; at most {MAX_CELLS:,} are counted: every empty cell gets "
-                "noise too. Use fewer columns or wider bins"
+                f"the table {self.name} has {self.cells:,} cells; at most {MAX_CELLS:,} are counted: every "
+                "empty cell gets noise too. Use fewer columns or wider bins"
             )
 
     @property
@@ -154,7 +154,7 @@ def tables_over(domains: Sequence[Domain], tables: Sequence[Sequence[str]]) -> t
     for column in (c for table in tables for c in table):
         if column not in known:
             raise ValueError(
-                f"column {column} has no declared domain; declare its categories or edges in the configuration."
+                f"column {column} has no declared domain; declare its categories or edges."
                 f"{suggest(column, known)}"
             )
     if not tables:
@@ -180,5 +180,7 @@ def _check_column(column: str) -> None:
 
 
 def _check_distinct(names: Sequence[str], fault: str) -> None:
-    if twice := sorted({n for n in names if list(names).count(n) > 1} if len(set(names)) < len(names) else ()):
+    if twice := sorted(
+        {n for n in names if list(names).count(n) > 1} if len(set(names)) < len(names) else ()
+    ):
         raise ValueError(f"{fault}: {', '.join(twice[:3])}")

@@ -2,11 +2,12 @@
 
 Readers of the REAEDP paper (Ma, Wu, Yan 2026, arXiv:2603.13709), note two corrections:
 
-- Shannon: Theorem 3's bound (2 + 1/ln 2 + 2 log2 n) / n is valid, but about twice the exact sensitivity, which is used
-  here by default.
-- Renyi: the paper's constant 2a / (|1 - a| ln 2) / n is no bound at all. At order 1/2, going from (n, 0) to (n - 1, 1)
-  moves H by about 2.885 / sqrt(n); at order 2, one bin of sqrt(n) records among bins of one moves it by about
-  1.44 / sqrt(n). Noise calibrated by it would break the guarantee. `renyi_sensitivity` gives the exact worst case.
+- Shannon: Theorem 3's bound (2 + 1/ln 2 + 2 log2 n) / n is valid, but about twice the exact sensitivity,
+  which is used here by default.
+- Renyi: the paper's constant 2a / (|1 - a| ln 2) / n is no bound at all. At order 1/2, going from (n, 0) to
+  (n - 1, 1) moves H by about 2.885 / sqrt(n); at order 2, one bin of sqrt(n) records among bins of one moves
+  it by about 1.44 / sqrt(n). Noise calibrated by it would break the guarantee. `renyi_sensitivity` gives the
+  exact worst case.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from rapid_spark.reaedp.budget import Guarantee, check_epsilon, check_integer
 from rapid_spark.reaedp.noise import add_laplace_to_value
 
 Bound = Literal["exact", "theorem3"]
-# What rounding in the computed entropy may add to its sensitivity, in bits (Renyi: over |1 - a| where that is below 1).
+# What rounding in the computed entropy may add to its sensitivity, in bits (Renyi: over |1 - a| where that is
+# below 1).
 ROUNDING = 1e-10
 LARGEST_ORDER = 1000.0
 
@@ -45,7 +47,8 @@ def renyi(counts: npt.ArrayLike, order: float) -> float:
     """Renyi entropy log2(sum (c/n)^a) / (1 - a) of counts, in bits, at order a.
 
     Raises:
-        ValueError: as `shannon`, and if the order is not above 0, above 1000, or 1 (there it is the Shannon entropy).
+        ValueError: as `shannon`, and if the order is not above 0, above 1000, or 1 (there it is the Shannon
+            entropy).
     """
     _check_order(order)
     logs = order * np.log2(_shares(counts))
@@ -72,27 +75,30 @@ def shannon_sensitivity(n: int, bins: int, bound: Bound = "exact") -> float:
         raise ValueError(f"bound is {bound!r}; it must be 'exact' or 'theorem3'")
     if n == 1 or bins == 1:
         return 0.0
-    return math.log2(n - 1) / n - math.log1p(-1 / n) / math.log(2)  # The same, without cancellation at large n.
+    # The same without cancellation at large n.
+    return math.log2(n - 1) / n - math.log1p(-1 / n) / math.log(2)
 
 
 def renyi_sensitivity(n: int, bins: int, order: float) -> float:
-    """The most that changing one of n records moves the Renyi entropy of order a, in bits: exact, not a bound.
+    """The most that changing one of n records moves the Renyi entropy of order a, in bits, exactly.
 
-    A record goes between two bins that hold x + 1 and y before, x and y + 1 after (x >= y without loss), with the
-    other r = n - 1 - x - y records placed to make R, their sum of c^a, smallest. With f(c) = (c+1)^a - c^a:
+    A record goes between two bins that hold x + 1 and y before, x and y + 1 after (x >= y without loss), with
+    the other r = n - 1 - x - y records placed to make R, their sum of c^a, smallest. With f(c) = (c+1)^a -
+    c^a:
 
-    - a < 1: f decreases, R is smallest in one bin, and sum c^a is smallest with all records in one bin. Both the change
-      f(y) - f(x) and the sum are at their extreme at x = n - 1, y = 0.
-    - a > 1: R is smallest spread evenly. The ratio to maximise is N / B = (f(x) - f(y)) / (x^a + (y+1)^a + R).
-      For rho >= 0, N - rho B = g(x) + W(n - 1 - x), where W(s), the largest of -f(y) - rho (y+1)^a - rho R(s - y) over y,
-      is decreasing, and concave for a >= 2 (a sup-convolution of concave sequences). As functions of X = x^a,
-      g = (X^(1/a) + 1)^a - X - rho X is concave (the first term is an l_p norm with p = 1/a < 1 of (X, 1)), and so is
-      W(n - 1 - X^(1/a)). So the best ratio at each x rises and then falls in x, and for each x it does so in y: two
-      nested searches find the maximum, at any n.
-    - 1 < a <= 2 with three bins or more: y = 0 is best, because taking y records from the other bins lowers B by at
-      most what Young's inequality a q x^(a-1) <= q^a + (a-1) x^a allows; N is then concave and B convex in x.
-    - two bins: y = n - 1 - x, and the difference of two neighbouring values of ln(u^a + (n-u)^a) rises and then falls
-      in u (for a <= 2 it only rises).
+    - a < 1: f decreases, R is smallest in one bin, and sum c^a is smallest with all records in one bin. Both
+      the change f(y) - f(x) and the sum are at their extreme at x = n - 1, y = 0.
+    - a > 1: R is smallest spread evenly. The ratio to maximise is N / B = (f(x) - f(y)) / (x^a + (y+1)^a +
+      R). For rho >= 0, N - rho B = g(x) + W(n - 1 - x), where W(s), the largest of -f(y) - rho (y+1)^a - rho
+      R(s - y) over y, is decreasing, and concave for a >= 2 (a sup-convolution of concave sequences). As
+      functions of X = x^a, g = (X^(1/a) + 1)^a - X - rho X is concave (the first term is an l_p norm with p =
+      1/a < 1 of (X, 1)), and so is W(n - 1 - X^(1/a)). So the best ratio at each x rises and then falls in x,
+      and for each x it does so in y: two nested searches find the maximum, at any n.
+    - 1 < a <= 2 with three bins or more: y = 0 is best, because taking y records from the other bins lowers B
+      by at most what Young's inequality a q x^(a-1) <= q^a + (a-1) x^a allows; N is then concave and B convex
+      in x.
+    - two bins: y = n - 1 - x, and the difference of two neighbouring values of ln(u^a + (n-u)^a) rises and
+      then falls in u (for a <= 2 it only rises).
 
     Args:
         n: number of records, public, at least 1.
@@ -124,10 +130,11 @@ def renyi_sensitivity(n: int, bins: int, order: float) -> float:
 def smallest_epsilon(
     target_error: float, n: int, bins: int, order: float | None = None, bound: Bound = "exact"
 ) -> float:
-    """The smallest epsilon at which the expected absolute error of the released entropy is `target_error` bits.
+    """The smallest epsilon at which the expected absolute error of the released entropy is `target_error`
+    bits.
 
-    The error of Laplace noise is its scale, sensitivity / epsilon, before the value is kept within its range. Uses n,
-    bins and nothing of the data.
+    The error of Laplace noise is its scale, sensitivity / epsilon, before the value is kept within its range.
+    Uses n, bins and nothing of the data.
 
     Args:
         target_error: in bits, above 0.
@@ -169,8 +176,9 @@ def release(
 ) -> EntropyRelease:
     """Draw the entropy of counts with Laplace noise, once.
 
-    Records outside the declared domain are the difference to `n_declared` and count as one more bin, `other`, which is
-    there whether or not anything falls in it. A noisy histogram of the same table gives its entropy without a budget.
+    Records outside the declared domain are the difference to `n_declared` and count as one more bin, `other`,
+    which is there whether or not anything falls in it. A noisy histogram of the same table gives its entropy
+    without a budget.
 
     Args:
         counts: exact counts of the declared bins.
@@ -188,7 +196,9 @@ def release(
     sensitivity, bins = _released_sensitivity(n_declared, len(exact), order, bound)
     other = n_declared - int(exact.sum())
     if other < 0 or (len(exact) and exact.min() < 0):
-        raise ValueError(f"the counts do not fit n_declared = {n_declared}, which must be the number of records")
+        raise ValueError(
+            f"the counts do not fit n_declared = {n_declared}, which must be the number of records"
+        )
     whole = np.append(exact, other)
     entropy = shannon(whole) if order is None else renyi(whole, order)
     noisy, scale = add_laplace_to_value(entropy, sensitivity + _rounding(order), epsilon)
@@ -202,7 +212,9 @@ def _released_sensitivity(n: int, bins: int, order: float | None, bound: Bound) 
     if order is None:
         return shannon_sensitivity(n, with_other, bound), with_other
     if bound != "exact":
-        raise ValueError(f"bound is {bound!r}; the Renyi entropy has only 'exact' (the paper's constant is no bound)")
+        raise ValueError(
+            f"bound is {bound!r}; the Renyi entropy has only 'exact' (the paper's constant is no bound)"
+        )
     return renyi_sensitivity(n, with_other, order), with_other
 
 
@@ -211,7 +223,7 @@ def _rounding(order: float | None) -> float:
 
 
 def _gain(x: int, y: int, rest: int, bins: int, order: float) -> float:
-    """(f(x) - f(y)) / (x^a + (y+1)^a + R): how much more sum c^a is before the move than after, as a share."""
+    """(f(x) - f(y)) / (x^a + (y+1)^a + R): by which share sum c^a is larger before the move than after."""
     top = max(x, y + 1, 1)
     level, fuller = divmod(rest, bins) if bins else (0, 0)
     top = max(top, level + 1)

@@ -1,7 +1,8 @@
-"""Exact counts by Spark, for releases: the only module of this folder that touches it. No noise is drawn here.
+"""Exact counts by Spark, for releases: the only module of this folder that touches it. No noise is drawn
+here.
 
-What a record contributes depends on the record alone: values outside the declared domains go to `other`, uncounted, and
-nothing is refused because of a value.
+What a record contributes depends on the record alone: values outside the declared domains go to `other`,
+uncounted, and nothing is refused because of a value.
 """
 
 from __future__ import annotations
@@ -41,20 +42,24 @@ def count_tables(
     Args:
         frame: the records; only the tables' columns and the key are read.
         tables: declared tables.
-        person: key columns of the person, where one may have several rows; records without a key are not counted.
+        person: key columns of the person, where one may have several rows; records without a key are not
+            counted.
         max_rows_per_person: rows kept per person, chosen by a hash of their bins; needed with `person`.
-        universe: 'common' counts the records inside the domain of every column of all tables, so that margins agree;
-            'table' counts for each table the records inside its own.
+        universe: 'common' counts the records inside the domain of every column of all tables, so that margins
+            agree; 'table' counts for each table the records inside its own.
 
     Returns:
         One vector per table, one entry per cell in the order of its cells, empty cells included.
 
     Raises:
-        ValueError: if a column is not in the frame or has a type that cannot be binned, or `person` comes without a bound.
+        ValueError: if a column is not in the frame or has a type that cannot be binned, or `person` comes
+            without a bound.
     """
     domains = list({d.column: d for t in tables for d in t.domains}.values())
     if bool(person) != (max_rows_per_person is not None):
-        raise ValueError("person and max_rows_per_person belong together: name the key, and how many rows of one are kept")
+        raise ValueError(
+            "person and max_rows_per_person belong together: name the key, and how many rows of one are kept"
+        )
     binned = with_bins(frame, domains, keep=person)
     if universe == "common":
         binned = binned.where(reduce(lambda a, b: a & b, [_position(d) >= 0 for d in domains]))
@@ -94,7 +99,8 @@ def with_bins(frame: DataFrame, domains: Sequence[Domain], keep: Sequence[str] =
 
 
 def keep_rows(frame: DataFrame, person: Sequence[str], limit: int, content: Sequence[str]) -> DataFrame:
-    """At most `limit` rows of each person, chosen by a hash of the columns in `content`; none of persons without key.
+    """At most `limit` rows of each person, chosen by a hash of the columns in `content`; none of persons
+    without key.
 
     Which rows stay depends on the person's own rows alone, so that one person moves at most `limit` counts.
     """
@@ -107,10 +113,11 @@ def keep_rows(frame: DataFrame, person: Sequence[str], limit: int, content: Sequ
 
 
 def with_parts(frame: DataFrame, person: Sequence[str], shares: Sequence[float], secret: str) -> DataFrame:
-    """Add the column `_part`: 0, 1, .. for disjoint parts of the persons, by a keyed hash of the person's key.
+    """Add the column `_part`: 0, 1, .. for disjoint parts of the persons, by a keyed hash of the person's
+    key.
 
-    All rows of a person are in one part, and nobody moves when another person comes or goes. Persons without a key are
-    in no part (null).
+    All rows of a person are in one part, and nobody moves when another person comes or goes. Persons without
+    a key are in no part (null).
 
     Args:
         frame: the records.
@@ -120,13 +127,19 @@ def with_parts(frame: DataFrame, person: Sequence[str], shares: Sequence[float],
     """
     _check_columns(frame, person)
     if not secret:
-        raise ValueError("the secret of the split is empty; set one, and keep it the same for this population")
+        raise ValueError(
+            "the secret of the split is empty; set one, and keep it the same for this population"
+        )
     if not shares or min(shares) < 0 or abs(sum(shares) - 1) > 1e-9:
         raise ValueError(f"the shares {', '.join(f'{s:g}' for s in shares)} do not add up to 1")
     for field in frame.schema:
         if field.name in person and isinstance(field.dataType, _NUMBERS[:2]):
-            raise ValueError(f"the key {field.name} is {field.dataType.simpleString()}; a key has no fractions")
-    message = F.to_json(F.struct(*[F.col(_quoted(c)).cast("string").alias(f"k{i}") for i, c in enumerate(person)]))
+            raise ValueError(
+                f"the key {field.name} is {field.dataType.simpleString()}; a key has no fractions"
+            )
+    message = F.to_json(
+        F.struct(*[F.col(_quoted(c)).cast("string").alias(f"k{i}") for i, c in enumerate(person)])
+    )
     # 52 bits of the hash, exact in a double.
     place = F.conv(F.substring(_hmac(message, secret), 1, 13), 16, 10).cast("double") / F.lit(2.0**52)
     bounds = np.cumsum(shares)[:-1]
@@ -134,16 +147,20 @@ def with_parts(frame: DataFrame, person: Sequence[str], shares: Sequence[float],
     return frame.withColumn(PART, F.when(_key_given(person), part))
 
 
-def sum_curves(frame: DataFrame, columns: Sequence[str], mass: Floats, norm_limit: float) -> tuple[Floats, int]:
+def sum_curves(
+    frame: DataFrame, columns: Sequence[str], mass: Floats, norm_limit: float
+) -> tuple[Floats, int]:
     """The sum of curves, each scaled down to norm at most `norm_limit`, and how many curves there are.
 
-    A curve is a row with one column per point of the grid. A missing value takes that of the last point before it, or of
-    the first after it; a curve without a value is 0 everywhere. So every curve counts, whatever it holds.
+    A curve is a row with one column per point of the grid. A missing value takes that of the last point
+    before it, or of the first after it; a curve without a value is 0 everywhere. So every curve counts,
+    whatever it holds.
 
     Args:
         frame: one row per curve.
         columns: the columns in the order of the grid.
-        mass: tridiagonal matrix as two rows: the squared norm of x is sum m[0] x_k^2 + 2 sum m[1] x_k x_(k+1).
+        mass: tridiagonal matrix as two rows: the squared norm of x is sum m[0] x_k^2 + 2 sum m[1] x_k
+            x_(k+1).
         norm_limit: the largest norm of a curve.
     """
     _check_columns(frame, columns)
@@ -170,7 +187,8 @@ def sum_curves(frame: DataFrame, columns: Sequence[str], mass: Floats, norm_limi
 
 
 def widen_curves(frame: DataFrame, curve: str, time: str, value: str, grid: Sequence[float]) -> DataFrame:
-    """Long curves (one row per curve and time) as one row per curve with columns `t0`, `t1`, .. at the grid's times.
+    """Long curves (one row per curve and time) as one row per curve with columns `t0`, `t1`, .. at the grid's
+    times.
 
     Several values of one curve at one time are averaged; times off the grid are left out.
     """
@@ -183,7 +201,7 @@ def widen_curves(frame: DataFrame, curve: str, time: str, value: str, grid: Sequ
 
 
 def _fill(values: Column, *, backward: bool) -> Column:
-    """Missing entries take the entry before; `backward` does it from the end, and puts 0 where nothing is known."""
+    """Missing entries take the entry before; `backward` starts at the end, and ends with 0."""
     source = F.reverse(values) if backward else values
 
     def step(state: Column, v: Column) -> Column:
@@ -191,7 +209,8 @@ def _fill(values: Column, *, backward: bool) -> Column:
         return F.struct(F.concat(state["all"], F.array(last)).alias("all"), last.alias("last"))
 
     start = F.struct(
-        F.array().cast("array<double>").alias("all"), F.lit(0.0 if backward else None).cast("double").alias("last")
+        F.array().cast("array<double>").alias("all"),
+        F.lit(0.0 if backward else None).cast("double").alias("last"),
     )
     filled = F.aggregate(source, start, step)["all"]
     return F.reverse(filled) if backward else filled
@@ -228,12 +247,19 @@ def _level(domain: Categories, kind: T.DataType) -> Column:
     if isinstance(kind, _NUMBERS):
         levels = F.array(*[F.lit(v) for v in _as_numbers(domain, kind)])
         return F.array_position(levels, source.cast("double")).cast("int") - 1
-    return F.array_position(F.array(*[F.lit(text_of(v)) for v in domain.levels]), source.cast("string")).cast("int") - 1
+    return (
+        F.array_position(F.array(*[F.lit(text_of(v)) for v in domain.levels]), source.cast("string")).cast(
+            "int"
+        )
+        - 1
+    )
 
 
 def _interval(domain: Edges, kind: T.DataType) -> Column:
     if isinstance(kind, (T.DateType, T.TimestampType, T.TimestampNTZType)):
-        raise ValueError(f"column {domain.column} is a {kind.simpleString()}; edges need numbers: convert it to days first")
+        raise ValueError(
+            f"column {domain.column} is a {kind.simpleString()}; edges need numbers: convert it to days first"
+        )
     x = F.expr(f"try_cast({_quoted(domain.column)} as double)")
     first, last, bins = domain.edges[0], domain.edges[-1], len(domain.edges) - 1
     inside = (x >= first) & (x <= last) & ~F.isnan(x)
@@ -247,7 +273,8 @@ def _interval(domain: Edges, kind: T.DataType) -> Column:
         position = F.size(F.filter(inner, lambda e: e <= x))
     else:
         raise ValueError(
-            f"column {domain.column} has {bins:,} uneven bins; above {MANY_EDGES:,} the edges must be whole numbers at one distance"
+            f"column {domain.column} has {bins:,} uneven bins; above {MANY_EDGES:,} the edges must be whole "
+            "numbers at one distance"
         )
     return F.when(inside, F.least(position.cast("int"), F.lit(bins - 1)))
 
@@ -264,7 +291,9 @@ def _join_levels(frame: DataFrame, domain: Categories, name: str) -> DataFrame:
     )
     missing = domain.size - 1 if domain.missing else OUTSIDE
     is_missing = source.isNull() | (F.isnan(source) if isinstance(kind, _NUMBERS[:2]) else F.lit(False))
-    return joined.withColumn(name, F.when(is_missing, missing).otherwise(F.coalesce(F.col(name), F.lit(OUTSIDE))))
+    return joined.withColumn(
+        name, F.when(is_missing, missing).otherwise(F.coalesce(F.col(name), F.lit(OUTSIDE)))
+    )
 
 
 def _as_numbers(domain: Categories, kind: T.DataType) -> list[float]:

@@ -1,9 +1,11 @@
-"""Noisy tables made consistent: one weighted least-squares fit from the noisy values and their known variances only.
+"""Noisy tables made consistent: one weighted least-squares fit from the noisy values and their known
+variances only.
 
-A table's values split into orthogonal effects, one per subset of its columns: the margin on the subset, centred along
-every axis. Equal, independent noise within a table stays uncorrelated between effects, so the fit of all tables at once
-is, effect by effect, the mean of what the tables say of it, weighted by the inverse of its variance there (the
-decomposition of an analysis of variance). Everything here is post-processing: it costs no budget.
+A table's values split into orthogonal effects, one per subset of its columns: the margin on the subset,
+centred along every axis. Equal, independent noise within a table stays uncorrelated between effects, so the
+fit of all tables at once is, effect by effect, the mean of what the tables say of it, weighted by the inverse
+of its variance there (the decomposition of an analysis of variance). Everything here is post-processing: it
+costs no budget.
 """
 
 from __future__ import annotations
@@ -81,11 +83,13 @@ def nonnegative(
     tolerance: float = 1e-6,
     rounds: int = 500,
 ) -> list[Array]:
-    """The closest tables by weighted least squares that agree on margins, add up to `total`, and have no negative cell.
+    """The closest tables by weighted least squares that agree on margins, add up to `total`, and have no
+    negative cell.
 
     One table: the projection on the simplex, in closed form. Several: alternating projections with Dykstra's
-    correction, ended when no cell is below -tolerance * total / cells, or after `rounds`; what is then still negative is
-    removed by mixing in the uniform table, which is consistent itself, so that the result is so exactly.
+    correction, ended when no cell is below -tolerance * total / cells, or after `rounds`; what is then still
+    negative is removed by mixing in the uniform table, which is consistent itself, so that the result is so
+    exactly.
     """
     if total < 0:
         raise ValueError(f"total is {total}; it must be at least 0")
@@ -101,7 +105,9 @@ def nonnegative(
         clipped = [np.maximum(s, 0.0) for s in shifted]
         correction = [s - c for s, c in zip(shifted, clipped, strict=True)]
         fitted = consistent(tables, clipped, variances, total)
-    share = max(float(np.max(-f / (u - f), where=f < 0, initial=0.0)) for f, u in zip(fitted, uniform, strict=True))
+    share = max(
+        float(np.max(-f / (u - f), where=f < 0, initial=0.0)) for f, u in zip(fitted, uniform, strict=True)
+    )
     return [np.maximum((1 - share) * f + share * u, 0.0) for f, u in zip(fitted, uniform, strict=True)]
 
 
@@ -116,14 +122,14 @@ def simplex(values: Array, total: float) -> Array:
 
 
 def clip_and_rescale(values: Array, total: float) -> Array:
-    """Negative entries to 0, the rest scaled to the sum `total`: simple, but biased upwards in empty cells."""
+    """Negative entries to 0, the rest scaled to the sum `total`: simple, but too much in empty cells."""
     clipped = np.maximum(values, 0.0)
     mass = clipped.sum()
     return clipped * (total / mass) if mass > 0 else np.full(len(values), total / len(values))
 
 
 def rounded(values: Array, total: int) -> npt.NDArray[np.int64]:
-    """Whole numbers with the sum `total`, each within 1 of the value: the largest remainders are rounded up."""
+    """Whole numbers with the sum `total`, each within 1 of the value: the largest remainders go up."""
     floor = np.floor(values).astype(np.int64)
     left = total - int(floor.sum())
     if not 0 <= left <= len(values):

@@ -1,4 +1,5 @@
-"""A Bayesian network learned from noisy tables: structure from 2-way tables, conditionals from its own noisy counts.
+"""A Bayesian network learned from noisy tables: structure from 2-way tables, conditionals from its own noisy
+counts.
 
 It reads noisy values, known variances and declared constants, so all of it is post-processing.
 """
@@ -9,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ Cells = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
 WEIGHT_UNIT = 1024
 CHUNK = 1 << 22
+KINDS: dict[type, Any] = {bool: "boolean", int: "Int64", float: "float64"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,9 @@ class Structure:
 
     def __post_init__(self) -> None:
         if len(self.domains) != len(self.parents):
-            raise ValueError(f"{len(self.domains)} columns and {len(self.parents)} parent sets; each column has one")
+            raise ValueError(
+                f"{len(self.domains)} columns and {len(self.parents)} parent sets; each column has one"
+            )
         for i, parents in enumerate(self.parents):
             if any(not 0 <= p < i for p in parents):
                 raise ValueError(f"a parent of {self.domains[i].column} does not come before it")
@@ -57,8 +62,9 @@ def pair_tables(domains: Sequence[Domain]) -> list[Table]:
 def associations(domains: Sequence[Domain], pairs: Sequence[Array], variance: float, fourth: float) -> Array:
     """Cramer's V between all columns from noisy 2-way tables, freed of what the noise alone would show.
 
-    The sum of squared differences to independence is reduced by its expectation under noise and by two standard
-    deviations, so that pairs without association come out as 0. Expected counts below the noise are raised to it.
+    The sum of squared differences to independence is reduced by its expectation under noise and by two
+    standard deviations, so that pairs without association come out as 0. Expected counts below the noise are
+    raised to it.
 
     Args:
         domains: the columns.
@@ -99,9 +105,9 @@ def choose_structure(
 ) -> Structure:
     """Order the columns and choose parents, greedily, by correlation-based merit.
 
-    The merit of parents P for a column is sum V(column, p) / sqrt(|P| + sum over p != q of V(p, q)) (Hall 1999, as
-    Bindschaedler, Shokri, Gunter 2017 use it). Kept columns come first, as given; then always the column that the ones
-    before it explain best.
+    The merit of parents P for a column is sum V(column, p) / sqrt(|P| + sum over p != q of V(p, q)) (Hall
+    1999, as Bindschaedler, Shokri, Gunter 2017 use it). Kept columns come first, as given; then always the
+    column that the ones before it explain best.
 
     Args:
         domains: the columns.
@@ -143,7 +149,8 @@ class Network:
     weights: tuple[Cells, ...]
 
     def redraw(self, rows: Cells, start: Cells | int) -> Cells:
-        """The rows with every column from position `start` on drawn anew, from the operating system's generator.
+        """The rows with every column from position `start` on drawn anew, from the operating system's
+        generator.
 
         Args:
             rows: bins, one row per record, one column per position; those before `start` are kept.
@@ -156,7 +163,9 @@ class Network:
         for position in range(self.first, len(self.structure.domains)):
             touched = np.flatnonzero(starts <= position)
             if touched.size:
-                result[touched, position] = _draw(self._weights(position), self._cell(result[touched], position))
+                result[touched, position] = _draw(
+                    self._weights(position), self._cell(result[touched], position)
+                )
         return result
 
     def log_probability(self, rows: Cells, position: int) -> Array:
@@ -181,8 +190,8 @@ def fit(
 ) -> Network:
     """The conditionals of the columns from position `first` on, from noisy counts of their families.
 
-    Each table is brought to the simplex of the declared total; every parents' cell then gets `scale` records spread as
-    the column is over all cells, so that cells with nothing but noise follow the margin.
+    Each table is brought to the simplex of the declared total; every parents' cell then gets `scale` records
+    spread as the column is over all cells, so that cells with nothing but noise follow the margin.
 
     Args:
         structure: order and parents.
@@ -213,12 +222,14 @@ def decode(network_domains: Sequence[Domain], rows: Cells) -> pd.DataFrame:
 
 
 def check_drawable(domains: Sequence[Domain]) -> None:
-    """Raise ValueError if values cannot be drawn from a domain: an infinite edge, or a bin without a whole number."""
+    """Raise ValueError where values cannot be drawn: an infinite edge, or no whole number in a bin."""
     for domain in domains:
         if not isinstance(domain, Edges):
             continue
         if math.isinf(domain.edges[0]) or math.isinf(domain.edges[-1]):
-            raise ValueError(f"the domain of {domain.column} has an infinite edge; synthetic values need finite ones")
+            raise ValueError(
+                f"the domain of {domain.column} has an infinite edge; synthetic values need finite ones"
+            )
         if domain.integer and (_whole_bounds(domain)[1] < 1).any():
             raise ValueError(f"a bin of {domain.column} holds no whole number, and it is declared integer")
 
@@ -226,10 +237,10 @@ def check_drawable(domains: Sequence[Domain]) -> None:
 def _values(domain: Domain, bins: Cells) -> pd.Series:
     if isinstance(domain, Categories):
         kinds = {type(v) for v in domain.levels}
-        levels: list[object] = list(domain.levels) if len(kinds) == 1 else list(domain.labels[: len(domain.levels)])
-        return pd.Series(pd.Categorical.from_codes(np.where(bins < len(levels), bins, -1), levels)).astype(
-            "boolean" if kinds == {bool} else "Int64" if kinds == {int} else "float64" if kinds == {float} else object
-        )
+        kind = KINDS.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
+        # Levels of several kinds become texts; the last place is that of `missing`.
+        levels = domain.labels[: len(domain.levels)] if kind == "object" else domain.levels
+        return pd.Series(np.array([*levels, None], dtype=object)[bins]).astype(kind)
     check_drawable([domain])
     missing = bins == len(domain.edges) - 1
     at = np.where(missing, 0, bins)

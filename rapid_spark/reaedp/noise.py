@@ -1,10 +1,11 @@
-"""Noise from OpenDP's exact samplers, and exact draws from the operating system: nothing here takes or keeps a seed."""
+"""Noise from OpenDP's exact samplers, and exact draws from the operating system: nothing here has a seed."""
 
 from __future__ import annotations
 
 import math
 import os
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,8 @@ def laplace_scale(sensitivity: int, epsilon: float) -> float:
 def gaussian_scale(sensitivity: float, rho: float) -> float:
     """The sigma of discrete Gaussian noise for integer counts of L2 sensitivity `sensitivity`, at rho-zCDP.
 
-    sensitivity / sqrt(2 rho) (Bun and Steinke 2016; Canonne, Kamath, Steinke 2020), checked as in `laplace_scale`.
+    sensitivity / sqrt(2 rho) (Bun and Steinke 2016; Canonne, Kamath, Steinke 2020), checked as in
+    `laplace_scale`.
     """
     sigma = sensitivity / math.sqrt(2 * rho)
     while _gaussian(1, sigma).map(sensitivity) > rho:
@@ -81,7 +83,7 @@ def add_gaussian_to_values(values: Floats, sigma: float) -> Floats:
 
 
 def laplace_tail(x: int, scale: float) -> float:
-    """P(L <= -x) = P(L >= x) of discrete Laplace noise L for whole x >= 1: exp(-x/scale) / (1 + exp(-1/scale))."""
+    """P(L >= x) of discrete Laplace noise L for whole x >= 1: exp(-x/scale) / (1 + exp(-1/scale))."""
     return math.exp(-x / scale) / (1 + math.exp(-1 / scale))
 
 
@@ -106,7 +108,8 @@ def gaussian_moments(sigma: float) -> tuple[float, float]:
 
 
 def uniform_below(bounds: Counts) -> Counts:
-    """For each bound b a whole number from 0 to b - 1, all equally likely, from the operating system's generator.
+    """For each bound b a whole number from 0 to b - 1, all equally likely, from the operating system's
+    generator.
 
     Args:
         bounds: whole numbers from 1 to 2^62.
@@ -128,7 +131,7 @@ def uniform(size: int) -> Floats:
 
 
 def approximate(size: int, scale: float, *, gaussian: bool) -> Floats:
-    """Numbers with about the law of the noise, for error estimates only: these must never protect anything."""
+    """Numbers with about the law of the noise, for error estimates only: they must not protect anything."""
     from scipy.special import ndtri
 
     u = uniform(size) + 2.0**-54
@@ -146,18 +149,20 @@ def _words(size: int) -> npt.NDArray[np.uint64]:
 def _checked(counts: Counts) -> Counts:
     array = np.asarray(counts)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"counts are {array.dtype} of {array.ndim} dimensions; one vector of whole numbers is needed")
+        raise ValueError(
+            f"counts are {array.dtype} of {array.ndim} dimensions; one vector of whole numbers is needed"
+        )
     return np.ascontiguousarray(array, dtype=np.int64)  # OpenDP refuses any other width.
 
 
-def _laplace(size: int, scale: float) -> object:
+def _laplace(size: int, scale: float) -> Any:
     dp = _opendp()
     return dp.m.make_laplace(
         dp.vector_domain(dp.atom_domain(T=dp.i64), size=size), dp.l1_distance(T=dp.i64), scale=scale
     )
 
 
-def _gaussian(size: int, sigma: float) -> object:
+def _gaussian(size: int, sigma: float) -> Any:
     dp = _opendp()
     return dp.m.make_gaussian(
         dp.vector_domain(dp.atom_domain(T=dp.i64), size=size), dp.l2_distance(T=float), scale=sigma
@@ -168,6 +173,8 @@ def _opendp() -> ModuleType:
     try:
         import opendp.prelude as dp
     except ImportError as error:
-        raise ImportError("opendp is not installed; releases need the extra: pip install 'rapid-spark[release]'") from error
+        raise ImportError(
+            "opendp is not installed; releases need the extra: pip install 'rapid-spark[release]'"
+        ) from error
     dp.enable_features("contrib")
     return dp

@@ -1,36 +1,39 @@
-"""Mechanism F, its privacy test and what it costs: plausible deniability (Bindschaedler, Shokri, Gunter, VLDB 2017).
+"""Mechanism F, its privacy test and what it costs: plausible deniability (Bindschaedler et al., VLDB 2017).
 
-A seed s is drawn uniformly from the n records of D; a record y is drawn from p_s; I_s(y) = floor(-log_gamma p_s(y)); c
-is the number of records of D whose I equals the seed's; y is released when c >= k + L, with L discrete Laplace noise of
-scale 1/epsilon0, fresh for each candidate.
+A seed s is drawn uniformly from the n records of D; a record y is drawn from p_s; I_s(y) = floor(-log_gamma
+p_s(y)); c is the number of records of D whose I equals the seed's; y is released when c >= k + L, with L
+discrete Laplace noise of scale 1/epsilon0, fresh for each candidate.
 
-Theorem 1 (`bound="theorem1"`, the default): under add_remove, for n >= k, gamma > 1 and any whole 1 <= t < k, a released
-record is (epsilon, delta)-private with epsilon = epsilon0 + ln(1 + gamma/t), delta = exp(-epsilon0 (k - t)). Drawing
-until one passes costs (epsilon, delta (1 + 1/n) / P), P the smaller pass probability of the two neighbours. "No output"
-is outside: nothing about failures, attempts or run time may be published.
+Theorem 1 (`bound="theorem1"`, the default): under add_remove, for n >= k, gamma > 1 and any whole 1 <= t < k,
+a released record is (epsilon, delta)-private with epsilon = epsilon0 + ln(1 + gamma/t), delta = exp(-epsilon0
+(k - t)). Drawing until one passes costs (epsilon, delta (1 + 1/n) / P), P the smaller pass probability of the
+two neighbours. "No output" is outside: nothing about failures, attempts or run time may be published.
 
-A smaller delta (`bound="tight"`), at the same epsilon, with T(c) = P(L <= c - k), the chance to pass with c records:
-single shot T(t) / (n + 1); until one passes T(t) / ((n + 1) P). For discrete noise T(t) = exp(-epsilon0 (k - t)) / (1 +
-exp(-epsilon0)); for continuous noise it is half of exp(-epsilon0 (k - t)). No published proof is known; here is ours.
+A smaller delta (`bound="tight"`), at the same epsilon, with T(c) = P(L <= c - k), the chance to pass with c
+records: single shot T(t) / (n + 1); until one passes T(t) / ((n + 1) P). For discrete noise T(t) =
+exp(-epsilon0 (k - t)) / (1 + exp(-epsilon0)); for continuous noise it is half of exp(-epsilon0 (k - t)). No
+published proof is known; here is ours.
 
-Proof. Let D' = D + d. For a record y put the records of D in classes by I, with Q_i the sum of p_s(y) over a class and c_i
-its size, so n F_D(y) = sum_i Q_i T(c_i). In (n + 1) F_D'(y) only the class of d differs, from Q T(c) to (Q + p) T(c + 1),
-p = p_d(y).
-(1) Growing. If c >= t: T(c + 1) <= e^epsilon0 T(c), and p <= gamma Q/c <= gamma Q/t because p differs from each member of
-the class by a factor below gamma. So (n + 1) F_D'(y) <= e^epsilon n F_D(y). If c < t: Q T(c + 1) <= e^epsilon Q T(c), and
-p T(c + 1) <= p T(t). Together (n + 1) F_D'(y) <= e^epsilon n F_D(y) + p_d(y) T(t), and the sum of p_d(y) over any set of
-records is at most 1: F_D'(Y) <= (n/(n+1)) e^epsilon F_D(Y) + T(t)/(n + 1).
-(2) Shrinking. (Q + p) T(c + 1) >= Q T(c), so F_D(Y) <= (1 + 1/n) F_D'(Y), and 1 + 1/n <= 1 + gamma/t <= e^epsilon as
-n >= k > t. There delta is 0.
+Proof. Let D' = D + d. For a record y put the records of D in classes by I, with Q_i the sum of p_s(y) over a
+class and c_i its size, so n F_D(y) = sum_i Q_i T(c_i). In (n + 1) F_D'(y) only the class of d differs, from Q
+T(c) to (Q + p) T(c + 1), p = p_d(y).
+(1) Growing. If c >= t: T(c + 1) <= e^epsilon0 T(c), and p <= gamma Q/c <= gamma Q/t because p differs from
+each member of the class by a factor below gamma. So (n + 1) F_D'(y) <= e^epsilon n F_D(y). If c < t: Q T(c +
+1) <= e^epsilon Q T(c), and p T(c + 1) <= p T(t). Together (n + 1) F_D'(y) <= e^epsilon n F_D(y) + p_d(y)
+T(t), and the sum of p_d(y) over any set of records is at most 1: F_D'(Y) <= (n/(n+1)) e^epsilon F_D(Y) +
+T(t)/(n + 1).
+(2) Shrinking. (Q + p) T(c + 1) >= Q T(c), so F_D(Y) <= (1 + 1/n) F_D'(Y), and 1 + 1/n <= 1 + gamma/t <=
+e^epsilon as n >= k > t. There delta is 0.
 (3) Until one passes the law is F/P with P the sum over all y. By (2) P_D <= (1 + 1/n) P_D', so with (1)
-F_D'(Y)/P_D' <= e^epsilon F_D(Y)/P_D + T(t)/((n + 1) P_D'). By (1) on all records P_D' <= (n/(n+1)) e^epsilon P_D + eta,
-eta = T(t)/(n + 1); by (2) e^epsilon F_D'(Y)/P_D' >= (e^epsilon n/(n+1)) F_D(Y)/P_D' >= (F_D(Y)/P_D) (P_D' - eta)/P_D', so
-F_D(Y)/P_D <= e^epsilon F_D'(Y)/P_D' + eta/P_D'. Both have delta T(t)/((n + 1) P_D') <= T(t)/((n + 1) P).
-(4) Replace, single shot: D = E + d, D' = E + d' with n - 1 records in E. As in (1) n F_D'(y) <= e^epsilon sum_i Q_i T(c_i) +
-p_d'(y) T(t), the sum over E, which is at most n F_D(y): the same epsilon, delta = T(t)/n.
+F_D'(Y)/P_D' <= e^epsilon F_D(Y)/P_D + T(t)/((n + 1) P_D'). By (1) on all records P_D' <= (n/(n+1)) e^epsilon
+P_D + eta, eta = T(t)/(n + 1); by (2) e^epsilon F_D'(Y)/P_D' >= (e^epsilon n/(n+1)) F_D(Y)/P_D' >=
+(F_D(Y)/P_D) (P_D' - eta)/P_D', so F_D(Y)/P_D <= e^epsilon F_D'(Y)/P_D' + eta/P_D'. Both have delta T(t)/((n +
+1) P_D') <= T(t)/((n + 1) P).
+(4) Replace, single shot: D = E + d, D' = E + d' with n - 1 records in E. As in (1) n F_D'(y) <= e^epsilon
+sum_i Q_i T(c_i) + p_d'(y) T(t), the sum over E, which is at most n F_D(y): the same epsilon, delta = T(t)/n.
 
-Where the redrawn columns depend on y alone, all records of a class have the same p, and gamma may be as close to 1 as
-one likes: nothing but the count of records that agree with y on the kept columns is needed.
+Where the redrawn columns depend on y alone, all records of a class have the same p, and gamma may be as close
+to 1 as one likes: nothing but the count of records that agree with y on the kept columns is needed.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ LARGEST_K = 10**9
 
 @dataclass(frozen=True)
 class PrivacyTest:
-    """The parameters of F's test: pass when the count of plausible seeds is at least k + Laplace(1/epsilon0) noise.
+    """The parameters of F's test: pass when the count of plausible seeds is at least k + Laplace noise.
 
     Attributes:
         k: wanted number of plausible seeds.
@@ -79,11 +82,14 @@ class PrivacyTest:
         """Of one released record under add_remove: epsilon0 + ln(1 + gamma/t)."""
         return self.epsilon0 + math.log1p(self.gamma / self.t)
 
-    def delta(self, pass_probability: float | None = None, bound: Bound = "theorem1", n: int | None = None) -> float:
+    def delta(
+        self, pass_probability: float | None = None, bound: Bound = "theorem1", n: int | None = None
+    ) -> float:
         """Of one released record under add_remove.
 
         Args:
-            pass_probability: a lower bound on P where records are drawn until one passes; None for a single shot.
+            pass_probability: a lower bound on P where records are drawn until one passes; None for a single
+                shot.
             bound: 'theorem1' or 'tight'.
             n: a lower bound on the number of seed records, in the smaller database; k where it is not known.
         """
@@ -98,7 +104,7 @@ class PrivacyTest:
         return math.exp(-self.epsilon0 * (self.k - self.t)) * until / chance
 
     def passes(self, plausible: noise.Counts) -> npt.NDArray[np.bool_]:
-        """Run the test on exact counts of plausible seeds, one per candidate. Neither counts nor failures are for others."""
+        """Run the test on exact counts of plausible seeds; neither counts nor failures may be published."""
         return noise.add_laplace(plausible, 1 / self.epsilon0) >= self.k
 
 
@@ -132,10 +138,11 @@ def plan(
     grid: Grid = "library",
     n_declared: int | None = None,
 ) -> dict[str, Any]:
-    """Which k lets `records` released records stay within (epsilon, delta) under add_remove, from declared constants.
+    """Which k lets `records` released records stay within (epsilon, delta) under add_remove, from declared
+    constants.
 
-    Half of delta goes to the records, half to their composition. Without a pass probability the records are single
-    shots by Theorem 1 as printed; with one they are drawn until they pass.
+    Half of delta goes to the records, half to their composition. Without a pass probability the records are
+    single shots by Theorem 1 as printed; with one they are drawn until they pass.
 
     Args:
         records: N, fixed beforehand.
@@ -148,14 +155,15 @@ def plan(
         n_declared: number of persons; a k that they cannot carry is infeasible.
 
     Returns:
-        feasible, k, epsilon_per_record, delta_per_record, epsilon_total, delta_total, reason (None when feasible), and
-        t, epsilon0, gamma of the test. Figures are None where there is no k.
+        feasible, k, epsilon_per_record, delta_per_record, epsilon_total, delta_total, reason (None when
+        feasible), and t, epsilon0, gamma of the test. Figures are None where there is no k.
 
     Raises:
         ValueError: for a parameter out of range.
     """
     records = check_integer(records, 1, "records")
-    check_epsilon(epsilon), check_delta(delta), check_gamma(gamma), _check_bound(bound)
+    check_epsilon(epsilon), check_delta(delta), check_gamma(gamma)
+    _check_bound(bound)
     if delta == 0:
         raise ValueError("delta is 0; the privacy test needs one above 0")
     if pass_probability is not None:
@@ -168,7 +176,9 @@ def plan(
 
     k = _smallest(affordable, 2, LARGEST_K)
     if k is None:
-        return _infeasible(f"no k up to {LARGEST_K:,} is enough; release fewer records, or raise epsilon or delta")
+        return _infeasible(
+            f"no k up to {LARGEST_K:,} is enough; release fewer records, or raise epsilon or delta"
+        )
     test = best_test(k, each, gamma, pass_probability, bound)
     per_record = min(test.delta(pass_probability, bound), each)  # They differ by rounding only.
     result: dict[str, Any] = {
@@ -201,18 +211,23 @@ class Support:
 
 
 def support(kept_counts: noise.Counts, k: int) -> int:
-    """S = sum over groups of records alike on the kept columns of max(0, c_g - k); add/remove sensitivity 1."""
+    """S = sum of max(0, c_g - k) over groups alike on the kept columns; add/remove sensitivity 1."""
     return int(np.maximum(np.asarray(kept_counts, dtype=np.int64) - k, 0).sum())
 
 
 def release_support(
-    kept_counts: noise.Counts, k: int, epsilon: float, beta: float, n_declared: int, protected_unit: str = "record"
+    kept_counts: noise.Counts,
+    k: int,
+    epsilon: float,
+    beta: float,
+    n_declared: int,
+    protected_unit: str = "record",
 ) -> Support:
     """Release S with discrete Laplace noise, and the pass probability it proves.
 
-    P >= S/(2n), since a candidate from a group of c >= k records passes with at least 1/2. Of two neighbours the smaller
-    S is at most 1 less, so P >= (S~ - 1 - ln(1/beta)/epsilon) / (2 n_declared), except with probability beta: the price is
-    (epsilon, beta). `n_declared` must not be below the number of seed records.
+    P >= S/(2n), since a candidate from a group of c >= k records passes with at least 1/2. Of two neighbours
+    the smaller S is at most 1 less, so P >= (S~ - 1 - ln(1/beta)/epsilon) / (2 n_declared), except with
+    probability beta: the price is (epsilon, beta). `n_declared` must not be below the number of seed records.
 
     Args:
         kept_counts: exact counts of the groups of seed records.
@@ -237,22 +252,24 @@ def pass_probability(noisy_support: float, epsilon: float, beta: float, n_declar
 
 
 def largest_pass_probability(k: int, epsilon: float, beta: float, n_declared: int) -> float:
-    """What `release_support` is expected to give at best: all declared persons are seeds, and alike on the kept columns."""
+    """What `release_support` gives at best: all declared persons are seeds, alike on the kept columns."""
     return pass_probability(max(n_declared - k, 0), epsilon, beta, n_declared)
 
 
 def attempts_for(records: int, chance: float, failure: float) -> int:
-    """So many candidates that fewer than `records` pass with probability at most `failure`, if each does with `chance`.
+    """So many candidates that fewer than `records` pass with probability at most `failure`, if each does with
+    `chance`.
 
-    By Chernoff's bound, m chance - sqrt(2 m chance ln(1/failure)) >= records. Needed as an end to the drawing: that it is
-    reached would show, so `failure` is charged to delta.
+    By Chernoff's bound, m chance - sqrt(2 m chance ln(1/failure)) >= records. Needed as an end to the
+    drawing: that it is reached would show, so `failure` is charged to delta.
     """
     log = math.log(1 / failure)
     return math.ceil(((math.sqrt(log / 2) + math.sqrt(log / 2 + records)) ** 2) / chance)
 
 
 def plausible_class(log_probability: npt.ArrayLike, gamma: float) -> npt.NDArray[np.int64]:
-    """I = floor(-log_gamma p) for probabilities given by their natural logarithms; -1 for p = 0, which is in no class.
+    """I = floor(-log_gamma p) for probabilities given by their natural logarithms; -1 for p = 0, which is in
+    no class.
 
     Classes are made a hair narrower than gamma, so that rounding never puts two records into one class whose
     probabilities differ by gamma or more.
@@ -305,20 +322,32 @@ def _too_few(k: int, chance: float | None, n_declared: int) -> str | None:
     n = check_integer(n_declared, 1, "n_declared")
     if k >= n:
         return (
-            f"k is {k:,}, and only {n:,} persons are declared; release fewer records, raise epsilon or delta, or draw "
-            "without seeds"
+            f"k is {k:,}, and only {n:,} persons are declared; release fewer records, raise epsilon or "
+            "delta, "
+            "or draw without seeds"
         )
     most = (n - k) / (2 * n)
     if chance is not None and chance > most:
         return (
-            f"with k = {k:,} of {n:,} persons a pass probability above {most:.3g} cannot be proved, and {chance:g} is asked "
-            "for; give a smaller one, release fewer records, raise epsilon or delta, or draw without seeds"
+            f"with k = {k:,} of {n:,} persons a pass probability above {most:.3g} cannot be proved, and "
+            f"{chance:g} is asked for; give a smaller one, release fewer records, raise epsilon or delta, or "
+            "draw "
+            "without seeds"
         )
     return None
 
 
 def _infeasible(reason: str) -> dict[str, Any]:
-    names = ("k", "epsilon_per_record", "delta_per_record", "epsilon_total", "delta_total", "t", "epsilon0", "gamma")
+    names = (
+        "k",
+        "epsilon_per_record",
+        "delta_per_record",
+        "epsilon_total",
+        "delta_total",
+        "t",
+        "epsilon0",
+        "gamma",
+    )
     return {"feasible": False, **dict.fromkeys(names), "reason": reason}
 
 

@@ -1,4 +1,4 @@
-"""A release of noisy tables: the plan before anything is drawn, one drawing, and what follows from it without a budget."""
+"""A release of noisy tables: the plan before anything is drawn, one drawing, and its post-processing."""
 
 from __future__ import annotations
 
@@ -53,17 +53,19 @@ class Share:
     @property
     def largest_noise(self) -> float:
         """About the largest noise among the cells of the table, in records."""
-        return self.scale * (_log_cells(self.table) if self.rho is None else math.sqrt(2 * _log_cells(self.table)))
+        return self.scale * (
+            _log_cells(self.table) if self.rho is None else math.sqrt(2 * _log_cells(self.table))
+        )
 
     @property
     def added_to_empty_cells(self) -> float:
-        """Records that setting negative cells to 0 would add to a table of empty cells, before any rescaling."""
+        """Records that setting negative cells to 0 would add to a table of empty cells."""
         return self.table.cells * self.error_before / 2
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be drawn. `guarantee` is the total, equal to the ledger's entry; `warnings` are to be shown first."""
+    """What will be drawn: `guarantee` is the total, the ledger's entry; `warnings` are to be shown first."""
 
     shares: tuple[Share, ...]
     guarantee: Guarantee
@@ -118,9 +120,9 @@ def plan(
 ) -> Plan:
     """Split a budget over tables and say what each will be worth, from declared constants alone.
 
-    Laplace noise splits epsilon, Gaussian noise splits the rho that (epsilon, delta) converts to. A record lies in at
-    most one cell of a table: L1 sensitivity 1 under add_remove and 2 under replace, L2 1 and sqrt 2, times the rows that
-    a person may have.
+    Laplace noise splits epsilon, Gaussian noise splits the rho that (epsilon, delta) converts to. A record
+    lies in at most one cell of a table: L1 sensitivity 1 under add_remove and 2 under replace, L2 1 and sqrt
+    2, times the rows that a person may have.
 
     Args:
         domains: of all columns that the tables name.
@@ -131,13 +133,15 @@ def plan(
         mechanism: 'laplace' or 'gaussian'.
         delta: 0 for Laplace; above 0 for Gaussian.
         weights: relative shares of the tables; equal by default.
-        max_rows_per_person: rows kept per person, where a person may have several; None where each row is its own unit.
+        max_rows_per_person: rows kept per person, where a person may have several; None where each row is its
+            own unit.
         protected_unit: name of the unit; by default 'record', or 'person' with `max_rows_per_person`.
-        total: declared number of counted records, which the post-processed tables add up to; by default `n_declared`.
+        total: declared number of counted records, which the post-processed tables add up to; by default
+            `n_declared`.
 
     Raises:
-        ValueError: for a bad parameter, a missing domain, or a share so small that its table would say nothing: fewer
-            than two cells could ever stand out of the noise, were all records in them.
+        ValueError: for a bad parameter, a missing domain, or a share so small that its table would say
+            nothing: fewer than two cells could ever stand out of the noise, were all records in them.
     """
     check_epsilon(epsilon), check_adjacency(adjacency)
     n = check_integer(n_declared, 1, "n_declared")
@@ -147,11 +151,15 @@ def plan(
     wanted = tables_over(domains, tables)
     parts = _normalised(weights, len(wanted))
     rho = zcdp_rho(epsilon, delta) if mechanism == "gaussian" else None
-    shares = tuple(_share(t, p, epsilon, delta, rho, adjacency, rows) for t, p in zip(wanted, parts, strict=True))
+    shares = tuple(
+        _share(t, p, epsilon, delta, rho, adjacency, rows) for t, p in zip(wanted, parts, strict=True)
+    )
     for share in shares:
         warnings += _judge(share, records)
     # All tables together as one vector: L1 adds up, L2 adds in squares.
-    joint = sum(s.sensitivity for s in shares) if rho is None else math.hypot(*(s.sensitivity for s in shares))
+    joint = (
+        sum(s.sensitivity for s in shares) if rho is None else math.hypot(*(s.sensitivity for s in shares))
+    )
     unit = protected_unit or ("record" if max_rows_per_person is None else "person")
     guarantee = Guarantee(epsilon, delta, adjacency, f"discrete_{mechanism}", joint, unit, rho)
     return Plan(shares, guarantee, mechanism, n, records, max_rows_per_person, tuple(warnings))
@@ -159,7 +167,7 @@ def plan(
 
 @dataclass(frozen=True)
 class Release:
-    """Noisy tables as drawn (`noisy`), and after post-processing (`estimates`), cells in the tables' order."""
+    """Noisy tables as drawn (`noisy`) and after post-processing (`estimates`), cells in the tables' order."""
 
     plan: Plan
     noisy: tuple[noise.Counts, ...]
@@ -167,7 +175,7 @@ class Release:
     rule: Rule
 
     def frame(self) -> pd.DataFrame:
-        """One row per cell: table, columns, bins, noisy_count (whole), count (post-processed), and the guarantee."""
+        """One row per cell: table, columns, bins, noisy_count, count (post-processed), and the guarantee."""
         return pd.concat([self._frame(i) for i in range(len(self.noisy))], ignore_index=True)
 
     def _frame(self, i: int) -> pd.DataFrame:
@@ -213,13 +221,14 @@ def draw(planned: Plan, counts: Sequence[noise.Counts], rule: Rule = "least_squa
 def post_process(
     planned: Plan, noisy: Sequence[npt.NDArray[Any]], rule: Rule = "least_squares"
 ) -> tuple[npt.NDArray[np.float64], ...]:
-    """Tables without negative cells that add up to the declared total, from noisy values and known variances alone.
+    """Tables without negative cells that add up to the declared total, from noisy values and known variances
+    alone.
 
     Args:
         planned: the plan.
         noisy: one vector per table.
-        rule: 'least_squares' also makes all shared margins agree; 'rescale' clips each table at 0 and rescales it,
-            which puts too much into empty cells.
+        rule: 'least_squares' also makes all shared margins agree; 'rescale' clips each table at 0 and
+            rescales it, which puts too much into empty cells.
     """
     if rule not in get_args(Rule):
         raise ValueError(f"rule is {rule!r}; it must be one of {', '.join(get_args(Rule))}")
@@ -232,8 +241,9 @@ def post_process(
 def expected_errors(release: Release, repetitions: int = 20) -> list[float]:
     """Expected absolute error of a cell after post-processing, per table, in records.
 
-    The released tables are taken for the truth, noise of the same law is added again, and the result is post-processed
-    again. Only released values are read, so it costs no budget; the noise here protects nothing.
+    The released tables are taken for the truth, noise of the same law is added again, and the result is
+    post-processed again. Only released values are read, so it costs no budget; the noise here protects
+    nothing.
 
     Args:
         release: what was drawn.
@@ -251,13 +261,25 @@ def expected_errors(release: Release, repetitions: int = 20) -> list[float]:
 
 
 def _share(
-    table: Table, part: float, epsilon: float, delta: float, rho: float | None, adjacency: Adjacency, rows: int
+    table: Table,
+    part: float,
+    epsilon: float,
+    delta: float,
+    rho: float | None,
+    adjacency: Adjacency,
+    rows: int,
 ) -> Share:
     changes = rows if adjacency == "add_remove" else 2 * rows
     if rho is None:
         scale = noise.laplace_scale(changes, part * epsilon)
         return Share(
-            table, part * epsilon, None, changes, scale, noise.laplace_variance(scale), noise.laplace_error(scale)
+            table,
+            part * epsilon,
+            None,
+            changes,
+            scale,
+            noise.laplace_variance(scale),
+            noise.laplace_error(scale),
         )
     sensitivity = rows * (1.0 if adjacency == "add_remove" else math.sqrt(2))
     sigma = noise.gaussian_scale(sensitivity, part * rho)
@@ -269,14 +291,17 @@ def _judge(share: Share, n: int) -> list[str]:
     table = share.table
     if 2 * share.largest_noise >= n:
         raise ValueError(
-            f"the share of {table.name} is useless: epsilon {share.epsilon:.3g} over {table.cells:,} cells gives noise of "
-            f"up to about {share.largest_noise:,.0f} records in a cell, and only {n:,} are declared. Name fewer tables, "
-            "give this one more weight, or raise epsilon"
+            f"the share of {table.name} is useless: epsilon {share.epsilon:.3g} over {table.cells:,} cells "
+            "gives "
+            f"noise of up to about {share.largest_noise:,.0f} records in a cell, and only {n:,} are "
+            "declared. "
+            "Name fewer tables, give this one more weight, or raise epsilon"
         )
     if share.error_before > n / table.cells:
         return [
-            f"{table.name} is sparse: {n / table.cells:.3g} records per cell on average against an expected error of "
-            f"{share.error_before:.3g} per cell; setting negative cells to 0 would alone add up to about "
+            f"{table.name} is sparse: {n / table.cells:.3g} records per cell on average against an expected "
+            f"error of {share.error_before:.3g} per cell; setting negative cells to 0 would alone add up to "
+            "about "
             f"{share.added_to_empty_cells:,.0f} records in empty cells"
         ]
     return []
@@ -287,7 +312,9 @@ def _check_mechanism(mechanism: str, delta: float, n: int) -> str | None:
         raise ValueError(f"mechanism is {mechanism!r}; it must be one of {', '.join(get_args(Mechanism))}")
     if mechanism == "laplace":
         if delta != 0:
-            raise ValueError(f"delta is {delta}; Laplace noise needs none: leave it at 0, or ask for gaussian")
+            raise ValueError(
+                f"delta is {delta}; Laplace noise needs none: leave it at 0, or ask for gaussian"
+            )
         return None
     if not delta > 0:
         raise ValueError(f"delta is {delta}; Gaussian noise needs one above 0 and below 1 / n_declared")

@@ -1,0 +1,184 @@
+"""Suppression against an attacker who solves for what was held back."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from attack import bounds, cell
+
+from rapid_spark import suppression
+from rapid_spark.suppression import CrossTable, margin, protect_hits, protect_sizes
+
+M = 10
+FEW = 3
+
+
+@pytest.mark.parametrize(
+    ("n", "hits", "held"),
+    [(9, 5, True), (10, 5, False), (50, 0, True), (50, 2, True), (50, 3, False), (50, 47, False), (50, 48, True),
+     (50, 50, True), (0, 0, True)],
+)
+def test_a_cell_is_held_back_when_it_or_one_side_of_it_is_small(n, hits, held):
+    assert suppression.is_sensitive(np.array(n), np.array(hits), M) == held
+
+
+@pytest.mark.parametrize(("smallest", "few"), [(2, 2), (5, 2), (9, 3), (10, 3), (30, 10)])
+def test_a_few_is_a_third_of_the_smallest_cell(smallest, few):
+    assert suppression.few(smallest) == few
+
+
+def people(seed, shape=(4, 3, 3), n=800, rate=0.4):
+    """Joint counts with small and large levels, and two attackers' hits."""
+    rng = np.random.default_rng(seed)
+    weight = rng.gamma(1.0, size=shape)
+    for d, size in enumerate(shape):
+        weight *= rng.gamma(0.5, size=size).reshape([-1 if i == d else 1 for i in range(len(shape))])
+    joint = rng.multinomial(n, (weight / weight.sum()).ravel()).reshape(shape)
+    odds = np.log(rate / (1 - rate)) + rng.normal(0, 1.5, shape)
+    return joint, [rng.binomial(joint, 1 / (1 + np.exp(-odds - s))) for s in (0.0, 0.5)]
+
+
+def others(joint, *kept):
+    return tuple(d for d in range(joint.ndim) if d not in kept)
+
+
+def tables(joint, hits, pairs):
+    singles = [margin(str(d), joint.sum(others(joint, d)), hits.sum(others(joint, d))) for d in range(joint.ndim)]
+    crossed = [
+        CrossTable(str(i), str(j), joint.sum(others(joint, i, j)), hits.sum(others(joint, i, j)), listed=pairs)
+        for i, j in itertools.combinations(range(joint.ndim), 2)
+    ]
+    return singles + crossed
+
+
+def listing(joint, hits, hidden, pairs):
+    """Every cell that has a row: columns, levels, n, hits, held back."""
+    for table in tables(joint, hits, pairs):
+        if table.column == suppression.ALL:
+            for x, held in enumerate(hidden.margins[table.row]):
+                yield (int(table.row),), (x,), table.n[x, 0], table.hits[x, 0], held
+        elif pairs:
+            for (x, y), held in np.ndenumerate(hidden.cells_of(table)):
+                yield (int(table.row), int(table.column)), (x, y), table.n[x, y], table.hits[x, y], held
+
+
+def published(joint, runs, hidden, pairs):
+    """The published figures of all runs, and the cells held back in each."""
+    shown, secret = [], []
+    for run, (hits, held_back) in enumerate(zip(runs, hidden, strict=True)):
+        shown.append((run, np.ones(joint.size), joint.sum(), hits.sum()))
+        for columns, levels, n, at_risk, held in listing(joint, hits, held_back, pairs):
+            place = (run, cell(joint.shape, columns, levels), n, at_risk)
+            (secret if held else shown).append(place)
+    return shown, secret
+
+
+def protected(joint, runs, pairs):
+    sizes = protect_sizes([t for hits in runs for t in tables(joint, hits, pairs)], M)
+    return [protect_hits(tables(joint, hits, pairs), M, sizes) for hits in runs]
+
+
+def test_nothing_sensitive_is_shown():
+    for seed in range(20):
+        joint, runs = people(seed)
+        for hits, hidden in zip(runs, protected(joint, runs, True), strict=True):
+            for *_, n, at_risk, held in listing(joint, hits, hidden, True):
+                assert held or not suppression.is_sensitive(n, at_risk, M)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_levels_cannot_be_worked_out_even_with_everybodys_quasi_identifiers(seed):
+    joint, runs = people(seed, shape=(5, 4, 3))
+    hidden = protected(joint, runs[:1], False)
+    shown, secret = published(joint, runs[:1], hidden, False)
+    ends = bounds(shown, [s[:2] for s in secret], joint_n=joint.ravel())
+    for (_, _, n, at_risk), (low, high, *_) in zip(secret, ends, strict=True):
+        if suppression.is_sensitive(n, at_risk, M):
+            assert low <= max(0, at_risk - FEW)
+            assert high >= min(n, at_risk + FEW)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pairs_cannot_be_worked_out_from_margins_and_two_attackers_tables(seed):
+    joint, runs = people(seed, n=(300, 1500)[seed % 2])
+    shown, secret = published(joint, runs, protected(joint, runs, True), True)
+    ends = bounds(shown, [s[:2] for s in secret], runs=2)
+    for (_, _, n, at_risk), (low, high, n_low, n_high) in zip(secret, ends, strict=True):
+        if suppression.is_sensitive(n, at_risk, M):
+            assert low <= max(0, at_risk - FEW)
+            assert high >= min(n, at_risk + FEW)
+        if n < M:
+            assert n_low <= max(0, n - FEW)
+            assert n == 0 or n_high >= M
+
+
+def test_the_attack_succeeds_where_only_the_sensitive_cells_are_held_back():
+    joint, runs = people(0)
+    hidden = protected(joint, runs[:1], True)
+    naive = hidden[0].copy()
+    for table in tables(joint, runs[0], True):
+        if table.column == suppression.ALL:
+            naive.margins[table.row] = suppression.is_sensitive(table.n[:, 0], table.hits[:, 0], M)
+        else:
+            naive.cells[table.key] = suppression.is_sensitive(table.n, table.hits, M)
+    shown, secret = published(joint, runs[:1], [naive], True)
+    ends = bounds(shown, [s[:2] for s in secret if s[2]])
+    assert np.any(ends[:, 0] == ends[:, 1])
+
+
+def test_a_small_level_takes_the_smallest_other_one_with_it():
+    hidden = protect_sizes([margin("town", [400, 6, 300, 250], [100, 2, 90, 80])], M)
+    assert hidden.margins["town"].tolist() == [False, True, False, True]
+
+
+def test_small_levels_that_hide_each_other_need_no_other():
+    hidden = protect_sizes([margin("town", [400, 8, 9, 300], [100, 4, 4, 90])], M)
+    assert hidden.margins["town"].tolist() == [False, True, True, False]
+
+
+def test_sizes_are_held_back_alike_for_every_attacker():
+    joint, runs = people(3, n=1500)
+    first, second = protected(joint, runs, True)
+    for table in tables(joint, runs[0], True)[joint.ndim :]:
+        small = (table.n < M) & (table.n > 0)
+        assert np.all(first.cells_of(table)[small] & second.cells_of(table)[small])
+    alone = protect_sizes(tables(joint, runs[0], True), M)
+    both = protect_sizes([t for hits in runs for t in tables(joint, hits, True)], M)
+    assert all(np.array_equal(alone.margins[k], both.margins[k]) for k in alone.margins)
+
+
+def test_a_level_cannot_be_subtracted_out_of_a_coarser_column():
+    """Towns lie in regions: a town held back must not be its region less its other towns."""
+    n = np.array([[200, 0], [7, 0], [0, 150], [0, 160]])  # towns by region
+    hits = np.array([[80, 0], [3, 0], [0, 50], [0, 60]])
+    towns, regions = margin("town", n.sum(1), hits.sum(1)), margin("region", n.sum(0), hits.sum(0))
+    crossed = CrossTable("town", "region", n, hits)
+    hidden = protect_hits([towns, regions, crossed], M, protect_sizes([towns, regions, crossed], M))
+    town, region = hidden.margins["town"], hidden.margins["region"]
+    assert town[1]
+    assert town[0] or region.all()
+    assert not protect_sizes([towns], M).margins["town"][0]  # without regions another town would do
+
+
+def test_what_everybody_knows_is_shown_and_what_tells_by_its_size_is_not():
+    n, hits = np.array([[100, 100], [100, 100], [100, 100]]), np.array([[100, 40], [40, 40], [40, 40]])
+    known, telling = np.zeros((3, 2), dtype=bool), np.zeros((3, 2), dtype=bool)
+    known[0, 0] = telling[2, 1] = True
+    table = CrossTable("status", "class", n, hits, listed=True, fixed_columns=True, known=known, telling=telling)
+    hidden = protect_hits([table], M, protect_sizes([table], M)).cells_of(table)
+    assert not hidden[0, 0]
+    assert hidden[2, 1]
+    plain = CrossTable("status", "class", n, hits, listed=True, fixed_columns=True)
+    assert protect_hits([plain], M, protect_sizes([plain], M)).cells_of(plain)[0, 0]
+
+
+def test_two_columns_of_two_hundred_levels():
+    rng = np.random.default_rng(0)
+    n = rng.poisson(rng.gamma(0.4, 20.0, (200, 200)))
+    table = CrossTable("a", "b", n, rng.binomial(n, 0.4))
+    parts = [margin("a", n.sum(1), table.hits.sum(1)), margin("b", n.sum(0), table.hits.sum(0)), table]
+    few_people = CrossTable("a", "b", np.minimum(n, 1), np.minimum(table.hits, 1))
+    hidden = protect_sizes([*parts, few_people], M)
+    assert hidden.margins["a"][few_people.n.sum(1) < M].all()
