@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .assess import assess
     from .config import Config, ConfigError, load
+    from .evaluation import assess
     from .preparation import check
     from .results import Assessment
     from .run import evaluate
@@ -23,7 +23,7 @@ PLACES = {
     "Config": "config",
     "ConfigError": "config",
     "Store": "store",
-    "assess": "assess",
+    "assess": "evaluation",
     "evaluate": "run",
     "load": "config",
     "check": "preparation",
@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
     if name not in PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f".{PLACES[name]}", __name__)
-    return module if name == PLACES[name] == "assess" else getattr(module, name)
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -118,7 +118,7 @@ class Attacker(Model):
 class Threshold(Model):
     """When a record counts as at risk."""
 
-    tau: dict[Measure, float] = Field(
+    tau: dict[str, float] = Field(
         default_factory=lambda: {m: d[0] for m, d in MEASURES.items()},
         description="per measure; a plain number is for the measure in use",
     )
@@ -133,6 +133,8 @@ class Threshold(Model):
     @classmethod
     def _in_range(cls, value: dict[str, float]) -> dict[str, float]:
         for measure, tau in value.items():
+            if measure not in MEASURES:
+                raise ValueError(f"{measure!r} is not a measure.{suggest(measure, MEASURES)} Known: {', '.join(MEASURES)}")
             _, low, high = MEASURES[measure]
             if not low <= tau < high:
                 raise ValueError(f"{tau} for {measure} is out of range: allowed is {low} <= tau < {high}")

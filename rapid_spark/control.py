@@ -13,7 +13,6 @@ from functools import reduce
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from . import attackers, intervals
@@ -112,7 +111,8 @@ def _tell_apart(aligned: Aligned, n_holdout: int, seed: int) -> float:
         fitted = attackers.fit(
             "gbm", {"max_iter": 50}, both.iloc[train].reset_index(drop=True), features, "table", "categorical", seed, 1
         )
-        score[test] = fitted.predict_proba(both.iloc[test].reset_index(drop=True))[:, (fitted.classes or ()).index("holdout")]
+        column = (fitted.classes or ()).index("holdout")
+        score[test] = fitted.predict_proba(both.iloc[test].reset_index(drop=True))[:, column]
     return float(roc_auc_score(both["table"] == "holdout", score))
 
 

@@ -42,13 +42,14 @@ class State:
     @functools.cached_property
     def combinations(self) -> list[tuple[FitKey, Combination]]:
         """Every requested combination, also those that could not be fitted."""
-        config, result = self.config, []
+        config = self.config
+        result: list[tuple[FitKey, Combination]] = []
         names = {q.column: q.name for q in self.aligned.quasi_identifiers}
         replicates = {key.replicate for key in (*self.fits, *self.missing)}
         for key, target, _ in training.keys(self.aligned, replicates, config):
             categorical = target.type == "categorical"
             for measure in config.measures if categorical else (config.threshold.error,):
-                threshold = config.threshold.tau[measure] if categorical else config.threshold.tolerance  # type: ignore[index]
+                threshold = config.threshold.tau[measure] if categorical else config.threshold.tolerance
                 fit = self.fits.get(key)
                 where = f"{prediction_name(self.aligned, key.qi_set)}.{fit.name}" if fit else ""
                 result.append((key, Combination(
@@ -130,12 +131,12 @@ def score(state: State, table: DataFrame) -> Scored:
 
 def fill_missing(state: State, table: DataFrame) -> DataFrame:
     """Continuous attributes with `missing: median` or `constant`: the table's own median, or the constant."""
-    fills: dict[str, float] = {}
+    fills: dict[str, bool | float | int | str] = {}
     for t in state.aligned.targets:
         if t.type == "continuous" and t.missing == "constant":
             fills[t.column] = float(t.attribute.constant or 0.0)
         elif t.type == "continuous" and t.missing == "median":
-            fills[t.column] = float(table.agg(F.median(t.column)).toPandas().iloc[0, 0])
+            fills[t.column] = float(table.agg(F.median(t.column)).toPandas().to_numpy()[0, 0])
     return table.fillna(fills) if fills else table
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import assess, attackers, io, schema, session, tracking, training
-from .assess import Clock, quiet
+from . import attackers, io, schema, session, tracking, training
 from .config import Config, ConfigError
+from .evaluation import Clock, quiet, replicates
 from .io import Source
 from .warehouse import is_writable, resolve
 
@@ -58,7 +58,7 @@ def open_tables(spark: Any, config: Config) -> Tables:
     holdout = opened(config.holdout) if config.holdout is not None else None
     if faults:
         raise ConfigError("\n".join(dict.fromkeys(faults)))
-    return Tables(original, assess.replicates(releases), holdout)
+    return Tables(original, replicates(releases), holdout)
 
 
 def ready(config: Config) -> Config:

@@ -198,7 +198,10 @@ class Page:
 
     def varying(self, frame: pd.DataFrame) -> list[str]:
         """Key columns that a table has to show: the attacker, and what differs over the run."""
-        several = {k for k in _HEADS if k in self.data.summary and self.data.summary[k].nunique() > 1}
+        summary = self.data.summary
+        several = {k for k in _HEADS if k in summary and summary[k].nunique() > 1}
+        if summary.groupby("sensitive_attribute")["measure"].nunique().max() == 1:
+            several -= {"measure"}
         return [k for k in _HEADS if k in frame and k in several | {"attacker"} and frame[k].notna().any()]
 
     def figures(self, drawings: Iterable[plots.Drawing | None]) -> Html | None:
@@ -293,9 +296,11 @@ def _prose(text: str) -> Html:
 
 def _title(finding: Finding, page: Page) -> str:
     """What tells one finding from the others."""
-    parts = [name(finding.key["sensitive_attribute"])]
+    own = finding.key["sensitive_attribute"]
+    parts = [name(own)]
     for column in ("qi_set", "measure", "registry", "release_id"):
-        if len({f.key[column] for f in page.found}) > 1:
+        alike = [f for f in page.found if column != "measure" or f.key["sensitive_attribute"] == own]
+        if len({f.key[column] for f in alike}) > 1:
             parts.append(f"{_HEADS[column]}: {name(finding.key[column])}")
     return ", ".join(parts)
 
@@ -825,6 +830,7 @@ dd{margin:0}
 dl{grid-template-columns:1fr;gap:0}
 dd{margin:0 0 .6rem}
 .card .figure span{display:block}
+.scroll thead th{white-space:nowrap}
 }
 @page{size:A4;margin:16mm 14mm}
 @media print{

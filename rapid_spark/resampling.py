@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -134,7 +135,7 @@ def categorical_null(
     generator = np.random.default_rng(seed)
     hits = np.zeros(draws, dtype=np.int64)
     n = int(counts.sum())
-    method = "count" if n < 1_000_000 else "marginals"
+    method: Literal["count", "marginals"] = "count" if n < 1_000_000 else "marginals"
     for d in range(draws):
         left = mask_counts.astype(np.int64)
         for k, size in enumerate(counts[:-1]):

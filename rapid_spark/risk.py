@@ -11,7 +11,7 @@ A record is at risk when the value of its true class exceeds its threshold stric
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,7 +133,9 @@ def prediction_error(y: Column, guess: Column, threshold: Threshold, spread: flo
     return distance / F.lit(spread) if spread else F.lit(None).cast("double")
 
 
-def prediction_error_array(y: np.ndarray, guess: np.ndarray | float, threshold: Threshold, spread: float | None) -> np.ndarray:
+def prediction_error_array(
+    y: np.ndarray, guess: np.ndarray | float, threshold: Threshold, spread: float | None
+) -> np.ndarray:
     """`prediction_error` on arrays; NaN where it is undefined."""
     y = np.asarray(y, dtype=float)
     distance = np.abs(y - guess)
@@ -174,7 +176,7 @@ def categorical_rows(
     frame: DataFrame,
     combinations: Sequence[Combination],
     classes: dict[str, Classes],
-    means: dict[int, Sequence[float]],
+    means: Mapping[int, Sequence[float]],
     widths: dict[int, int],
     keep: Sequence[str] = ("n",),
 ) -> DataFrame:

@@ -10,12 +10,13 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from . import control, results, summary, training
+from . import control, results, training
 from .clusters import ClusterRate
 from .config import Config, settings_json
 from .intervals import proportion
 from .pipeline import Found, Scored, State, record_struct
 from .risk import Combination
+from .summary import Result
 from .version import __version__
 
 
@@ -79,7 +80,7 @@ class Rows:
             "n_release": sum(aligned.n_release.values()) if pooled else aligned.n_release[c.replicate],
         }
 
-    def _figures(self, found: Found, result: summary.Result, c: Combination, scored_on: str) -> dict[str, Any]:
+    def _figures(self, found: Found, result: Result, c: Combination, scored_on: str) -> dict[str, Any]:
         target = next(t for t in self.state.aligned.targets if t.name == c.sensitive_attribute)
         aligned = self.state.aligned
         n_records = aligned.n_original if scored_on == "original" else aligned.n_holdout
@@ -106,7 +107,7 @@ class Rows:
             **_cluster_figures("household", found.households.get(c.index), confidence),
         }
 
-    def _control(self, result: summary.Result, c: Combination) -> dict[str, Any]:
+    def _control(self, result: Result, c: Combination) -> dict[str, Any]:
         """Columns that set the original's rate beside the holdout's and the references."""
         figures: dict[str, Any] = {}
         if c.index in self.references:

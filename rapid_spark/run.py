@@ -17,9 +17,9 @@ from typing import Any
 
 import pandas as pd
 
-from . import assess, io, models, session, tracking
-from .assess import Clock, quiet
+from . import evaluation, io, models, session, tracking
 from .config import Config, ConfigError, check_identifier, settings_json
+from .evaluation import Clock, quiet
 from .preparation import Tables, open_tables, ready
 from .results import Assessment
 from .store import Attempt, Store
@@ -92,7 +92,7 @@ def evaluate(
             read, it leaves nothing behind; found later, the run's state is 'failed'.
         StoreError, SessionError: the machine's.
     """
-    run_id = _checked_id(run_id or assess.new_run_id())
+    run_id = _checked_id(run_id or evaluation.new_run_id())
     config = ready(config)
     clock = Clock(say, {})
     with clock.stage("starting Spark"):
@@ -125,7 +125,7 @@ class _Run:
             self.run_id,
             self.command,
             settings_json(recorded(self.config)),
-            assess.settings_digest(self.config),
+            evaluation.settings_digest(self.config),
             self.tables.named(),
             library_versions(),
             quasi_identifiers=self.config.all_quasi_identifiers,
@@ -136,7 +136,7 @@ class _Run:
             self._start_tracking()
             with tempfile.TemporaryDirectory(prefix="rapid-spark-") as folder:
                 keep = models.keeper(Path(folder)) if self._stores_models else None
-                assessment = assess.evaluate(
+                assessment = evaluation.evaluate(
                     self.spark,
                     self.tables.original,
                     self.tables.releases,

@@ -141,7 +141,8 @@ def predictions(columns: Sequence[str], carriers: Sequence[Carrier], fields: Seq
             yield pd.DataFrame(result)
 
     predict.__annotations__ = {"batches": Iterator[pd.DataFrame], "return": Iterator[pd.DataFrame]}
-    return F.pandas_udf(predict, returnType=StructType(list(fields)))(F.struct(*names))
+    udf = F.pandas_udf(predict, returnType=StructType(list(fields)))  # type: ignore[call-overload]
+    return udf(F.struct(*names))
 
 
 def score_patterns(patterns: DataFrame, prediction: Column, partitions: int) -> DataFrame:

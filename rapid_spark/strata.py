@@ -34,9 +34,10 @@ def rates(
     stratum = Window.partitionBy("combo", *by)
     own = Window.partitionBy("combo", *by, "y")
     with_baseline = rows.withColumn("b", F.sum("n").over(own) / F.sum("n").over(stratum))
-    tau = F.element_at(F.create_map(*(x for c in combinations for x in (F.lit(c.index), F.lit(c.threshold)))), F.col("combo"))
+    pairs = (x for c in combinations for x in (F.lit(c.index), F.lit(c.threshold)))
+    tau = F.element_at(F.create_map(*pairs), F.col("combo"))
     at_risk = F.col("g") > F.col("b") + tau * (1.0 - F.col("b"))
     found = with_baseline.groupBy("combo").agg(
         (F.sum(F.when(at_risk, F.col("n")).otherwise(0)) / F.sum("n")).alias("rate")
     ).toPandas()
-    return {int(row.combo): float(row.rate) for row in found.itertuples()}
+    return {int(combo): float(rate) for combo, rate in zip(found["combo"], found["rate"], strict=True)}

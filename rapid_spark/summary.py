@@ -253,7 +253,7 @@ def _mask_counts(rows: DataFrame, spark: object, plans: dict[int, _Plan]) -> dic
     found = counted.limit(limit).toPandas()
     if len(found) == limit:
         found = found.iloc[:0]  # some combination has too many; which ones is not known
-    groups = {int(i): group for i, group in found.groupby("combo")}
+    groups = {i: found[found["combo"] == i] for i in plans if (found["combo"] == i).any()}
     many = [i for i in plans if len(groups.get(i, ())) > PATTERNS_DRAWN or i not in groups]
     for i in many:
         groups[i] = _mask_moments(counted.where(F.col("combo") == i), plans[i])
@@ -413,8 +413,8 @@ def _quality(
     """Attacker quality, confident claims, and the counts of unseen levels and classes."""
     k = len(plan.classes.labels)
     confusion = np.zeros((k, k), dtype=np.int64)
-    for (truth, guess), n in cells.groupby(["y", "guess"])["n"].sum().items():  # type: ignore[misc]
-        confusion[int(truth) - 1, int(guess) - 1] = int(n)
+    np.add.at(confusion, (cells["y"].to_numpy(dtype=int) - 1, cells["guess"].to_numpy(dtype=int) - 1),
+              cells["n"].to_numpy(dtype=np.int64))
     areas = []
     for j in range(1, k + 1):
         by_bin = ranks[ranks["k"] == j].groupby("bin")[["n", "positives"]].sum().sort_index()

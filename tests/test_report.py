@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -268,9 +269,9 @@ def test_rules_and_counts_that_were_used_are_shown() -> None:
 
 def test_one_release_with_a_number_an_attribute_at_chance_and_one_undefined() -> None:
     page = Page(report.render(survey()))
-    assert not page.faults and "20,850" in page.words.replace("2.085e+04", "20,850")
+    assert not page.faults and "20,846" in page.words
     assert "no better than chance" in page.words and "is undefined: one class." in page.words
-    assert "copy 1" not in page.words and "nan" not in page.words.lower().replace("finance", "")
+    assert "copy 1" not in page.words and not re.search(r"\b(nan|None|NaT|inf)\b", page.words)
 
 
 def test_a_run_in_which_nothing_worked_is_still_reported() -> None:
@@ -339,9 +340,10 @@ def test_a_long_curve_is_thinned_and_keeps_the_threshold(data: report.ReportData
 
 
 def test_figures_for_notebooks(data: report.ReportData) -> None:
-    for figure in (plots.plot_curve(data), plots.plot_attackers(data), plots.plot_classes(data, sensitive_attribute="income"),
-                   plots.plot_subgroups(data, "age"), plots.plot_attribution(data), plots.plot_holdout(data)):
-        assert figure.axes
+    which = {"sensitive_attribute": "income"}
+    assert plots.plot_curve(data, pooled=True).axes and plots.plot_attackers(data).axes
+    assert plots.plot_classes(data, **which).axes
+    assert plots.plot_subgroups(data, "age").axes and plots.plot_attribution(data).axes and plots.plot_holdout(data).axes
     with pytest.raises(ValueError, match="there is income"):
         plots.plot_curve(data, sensitive_attribute="incme")
     with pytest.raises(ValueError, match="chosen by"):
@@ -426,13 +428,16 @@ for (const svg of document.querySelectorAll('svg')) {
     if (w > 1 && h > 0.35 * Math.min(p.height, q.height)) hits.push(a + ' / ' + b);
   }));
 }
-document.title = JSON.stringify({width: document.documentElement.scrollWidth, hits});
+parent.postMessage(JSON.stringify({width: document.documentElement.scrollWidth, hits}), '*');
 </script>"""
+# Windows have a least width; frames have none.
+FRAME = """<!DOCTYPE html><title></title><script>onmessage = e => { document.title = e.data }</script>
+<iframe src="probed.html" width="{width}" height="3000" style="border:0"></iframe>"""
 
 
 def chromium(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     fixed = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-             "--disable-component-update --disable-sync --enable-logging=stderr --virtual-time-budget=5000").split()
+             "--disable-component-update --disable-sync --hide-scrollbars --enable-logging=stderr").split()
     return subprocess.run([str(CHROMIUM), *fixed, f"--user-data-dir={folder / 'profile'}", *arguments],
                           capture_output=True, text=True, timeout=180, check=False)
 
@@ -442,11 +447,11 @@ def chromium(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_browser_shows_it_without_error_or_overflow(text: str, tmp_path: Path, width: int) -> None:
     probed = re.sub(r"<meta http-equiv[^>]*>", "", text).replace("</body>", f"{PROBE}</body>")
-    (tmp_path / "probed.html").write_text(probed, encoding="utf-8")
-    (tmp_path / "report.html").write_text(text, encoding="utf-8")
-    shown = chromium(tmp_path, f"--window-size={width},3000", "--dump-dom", (tmp_path / "probed.html").as_uri())
-    found = json.loads(Page(shown.stdout).words.split("</title>")[0].split("}")[0] + "}")
-    assert found == {"width": width, "hits": []}
+    for name, content in (("probed", probed), ("frame", FRAME.replace("{width}", str(width))), ("report", text)):
+        (tmp_path / f"{name}.html").write_text(content, encoding="utf-8")
+    shown = chromium(tmp_path, "--virtual-time-budget=5000", "--dump-dom", (tmp_path / "frame.html").as_uri())
+    title = re.search(r"<title>(.*?)</title>", shown.stdout, re.DOTALL)
+    assert title and json.loads(html.unescape(title[1])) == {"width": width, "hits": []}
     plain = chromium(tmp_path, f"--window-size={width},3000", f"--screenshot={tmp_path / 'shot.png'}",
                      (tmp_path / "report.html").as_uri())
     assert "CONSOLE" not in plain.stderr and (tmp_path / "shot.png").stat().st_size > 20_000

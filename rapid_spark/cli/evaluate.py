@@ -34,10 +34,11 @@ def evaluate(terminal: Terminal, output: str, run_id: str | None, **values: Any)
 
 def evaluate_and_show(terminal: Terminal, config: Config, output: str, run_id: str | None, command: str = "evaluate") -> int:
     """Run an evaluation, print its result in the form asked for, and return the exit code."""
-    from rapid_spark import assess, run
+    from rapid_spark import run
+    from rapid_spark.evaluation import new_run_id
 
     terminal.configure_logging()
-    terminal.run_id = run_id = run_id or assess.new_run_id()
+    terminal.run_id = run_id = run_id or new_run_id()
     outcome = run.evaluate(config, run_id, command=command, debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
     terminal.close()
     for warning in outcome.warnings:

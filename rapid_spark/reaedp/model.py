@@ -240,7 +240,7 @@ def _values(domain: Domain, bins: Cells) -> pd.Series:
         kind = KINDS.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
         # Levels of several kinds become texts; the last place is that of `missing`.
         levels = domain.labels[: len(domain.levels)] if kind == "object" else domain.levels
-        return pd.Series(np.array([*levels, None], dtype=object)[bins]).astype(kind)
+        return pd.Series(np.array([*levels, None], dtype=object)[bins]).astype(kind)  # type: ignore[arg-type]
     check_drawable([domain])
     missing = bins == len(domain.edges) - 1
     at = np.where(missing, 0, bins)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from plain import error, normalized_gain
 
-from rapid_spark import assess, attackers, config, io
+from rapid_spark import attackers, config, evaluation, io
 
 TREES = [{"name": "rf", "parameters": {"n_estimators": 20}}]
 
@@ -27,7 +27,7 @@ def evaluate(spark, original, release, holdout=None, **settings):
     frames = release if isinstance(release, list) else [release]
     releases = {i + 1: io.from_frame(spark, f.drop(columns="id", errors="ignore"), "release") for i, f in enumerate(frames)}
     held_out = None if holdout is None else io.from_frame(spark, holdout, "holdout")
-    return assess.evaluate(spark, io.from_frame(spark, original, "original"), releases, parsed, "run", held_out)
+    return evaluation.evaluate(spark, io.from_frame(spark, original, "original"), releases, parsed, "run", held_out)
 
 
 def plain_probabilities(original, release, classes):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -133,7 +131,8 @@ def evaluate(
         SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
     """
     clock = Clock(say, {})
-    asked, refits = config, []
+    asked = config
+    refits: list[attribution.Refit] = []
     if config.drivers.refits:
         extra, refits = attribution.refit_sets(config.sets)
         config = config.model_copy(update={"quasi_identifiers": (), "qi_sets": {**config.sets, **extra}})
@@ -239,12 +238,3 @@ def _inputs(aligned: Aligned, original: Source, releases: dict[int, Source]) -> 
 def replicates(sources: Sequence[Source]) -> dict[int, Source]:
     """Number the files of a release 1..m."""
     return {i + 1: source for i, source in enumerate(sources)}
-
-
-class _Module(ModuleType):
-    """The module is the function too, so `from rapid_spark import assess` is both, whatever was imported before."""
-
-    __call__ = staticmethod(assess)
-
-
-sys.modules[__name__].__class__ = _Module
