@@ -24,6 +24,7 @@ MAX_INTERACTIONS = 200
 MAX_DESIGN = 20_000_000  # numbers of the design matrix; beyond that a seeded sample of patterns
 MIN_PATTERNS = 1000  # of such a sample
 _ALIASED = 1e-9  # share of a column's squares that the columns before it do not explain
+_NOTHING = 1e-6  # of a direction of separation, whose largest entry is 1
 _SUSPICIOUS = 12.0  # a linear predictor as far out as this calls for a check of separation
 
 Pair = tuple[str, str]  # a column and a level
@@ -168,32 +169,33 @@ class _Model:
 def _fit(design: np.ndarray, n: np.ndarray, hits: np.ndarray, names: Sequence[str], notes: list[str]) -> _Model:
     """Maximum likelihood; without aliased terms, and in the limit where terms separate."""
     k = design.shape[1]
-    used = np.ones(len(design), dtype=bool)
-    kept = _independent(design, n)
-    _note(notes, "aliased with terms before them", [names[j] for j in range(k) if not kept[j]])
-    estimate, covariance, suspicious = _maximum_likelihood(design[:, kept], n, hits)
-    direction = _separation(design[:, kept], n, hits) if suspicious else None
-    if direction is not None:
-        used = np.abs(design[:, kept] @ direction) < 1e-6
-        infinite = np.zeros(k, dtype=bool)
-        infinite[np.flatnonzero(kept)[np.abs(direction) > 1e-6]] = True
-        _note(notes, "infinite, as they separate records at risk from the others perfectly",
-              [name for name, out in zip(names, infinite, strict=True) if out])
+    used, kept = np.ones(len(design), dtype=bool), _independent(design, n)
+    _note(notes, "aliased with terms before them", names, ~kept)
+    infinite, lost = np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
+    estimate, covariance = np.zeros(0), np.zeros((0, 0))
+    while kept.any():
+        x = design[np.ix_(used, kept)]
+        estimate, covariance, suspicious = _maximum_likelihood(x, n[used], hits[used])
+        direction = _separation(x, n[used], hits[used]) if suspicious else None
+        if direction is None:
+            break
+        infinite[np.flatnonzero(kept)[np.abs(direction) > _NOTHING]] = True
+        used[np.flatnonzero(used)[np.abs(x @ direction) > _NOTHING]] = False
         kept &= ~infinite
-        if used.any() and kept.any():
-            still = _independent(design[used][:, kept], n[used])
-            lost = np.flatnonzero(kept)[~still]
-            _note(notes, "not determined by the records that are not separated", [names[int(j)] for j in lost])
-            kept[lost] = False
-        if not used.any() or not kept.any():
-            return _Model(np.zeros(k), np.zeros((k, k)), np.zeros(k, dtype=bool), used)
-        estimate, covariance, _ = _maximum_likelihood(design[used][:, kept], n[used], hits[used])
+        still = kept.copy()
+        still[kept] = _independent(design[np.ix_(used, kept)], n[used])
+        lost |= kept & ~still
+        kept = still
+    _note(notes, "infinite, as they separate records at risk from the others perfectly", names, infinite)
+    _note(notes, "not determined by the records that are not separated", names, lost)
     full, spread = np.zeros(k), np.zeros((k, k))
-    full[kept], spread[np.ix_(kept, kept)] = estimate, covariance
-    return _Model(full, spread, kept.copy(), used)
+    if kept.any():
+        full[kept], spread[np.ix_(kept, kept)] = estimate, covariance
+    return _Model(full, spread, kept, used)
 
 
-def _note(notes: list[str], what: str, terms: Sequence[str]) -> None:
+def _note(notes: list[str], what: str, names: Sequence[str], which: np.ndarray) -> None:
+    terms = [name for name, chosen in zip(names, which, strict=True) if chosen]
     if terms:
         listed = "; ".join(terms[:10]) + (f"; and {len(terms) - 10} more" if len(terms) > 10 else "")
         notes.append(f"regression: no figures for terms {what}: {listed}")
@@ -231,7 +233,7 @@ def _maximum_likelihood(design: np.ndarray, n: np.ndarray, hits: np.ndarray) -> 
 
 
 def _separation(design: np.ndarray, n: np.ndarray, hits: np.ndarray) -> np.ndarray | None:
-    """A direction in which the likelihood never falls, as far out as possible; None where there is none."""
+    """A direction in which the likelihood never falls and somewhere rises; None where there is none."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
@@ -247,7 +249,7 @@ def _separation(design: np.ndarray, n: np.ndarray, hits: np.ndarray) -> np.ndarr
         -np.asarray(signed.sum(axis=0)).ravel(), A_ub=-signed, b_ub=np.zeros(signed.shape[0]), A_eq=mixed,
         b_eq=None if mixed is None else np.zeros(mixed.shape[0]), bounds=(-1.0, 1.0), method="highs",
     )
-    if found.x is None or -found.fun < 1e-6:
+    if found.x is None or -found.fun < _NOTHING:
         return None
     return np.asarray(found.x)
 

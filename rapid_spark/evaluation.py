@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from . import attribution, control, drivers, io, schema, session, training
+from . import attribution, control, drivers, io, report, schema, session, training
 from .attackers import Feature, Fitted
 from .config import Config, Table, parse, settings_json
 from .io import Source
@@ -149,13 +149,14 @@ def evaluate(
         scored["original"] = score(state, aligned.original)
     with clock.stage("summing up"):
         found = summarise(state, scored["original"])
-    other = None
+    other = compared = None
     if aligned.holdout is not None:
         with clock.stage("scoring holdout"):
             scored["holdout"] = score(state, aligned.holdout)
             other = summarise_holdout(state, scored["holdout"], found)
             keyed = bool(config.columns.key)
-            state.warnings.append(control.compare(aligned, state.classes, config.training.seed, keyed).sentence())
+            compared = control.compare(aligned, state.classes, config.training.seed, keyed)
+            state.warnings.append(compared.sentence())
     references = {}
     if config.training.references:
         with clock.stage("fitting references"):
@@ -181,8 +182,11 @@ def evaluate(
         run_id=run_id, registry=config.registry, release_id=config.release_id,
         summary=rows_of.summary(), curve=rows_of.curve(), classes=rows_of.classes(), tables=tables,
         records=rows_of.records(scored), warnings=state.warnings, seconds=clock.seconds,
-        inputs=_inputs(aligned, original, releases), evaluated_at=evaluated_at, settings=settings_json(asked),
-        release_resources=free,
+        inputs=_inputs(aligned, original, releases) | {
+            "warnings": state.warnings,
+            **({"holdout": {"rows": aligned.n_holdout, "comparable": compared.comparable}} if compared else {}),
+        }, evaluated_at=evaluated_at, settings=settings_json(asked),
+        release_resources=free, html=report.assessment_html,
     )
 
 

@@ -272,7 +272,7 @@ def draw_subgroups(
     withheld = int(rows["suppressed"].isin([True]).sum())
     note = _whose(finding) + (f" {withheld} of {len(rows)} levels are withheld." if withheld else "")
     note += _left_out(len(rows) - len(shown), "levels")
-    what = name(column)
+    what = f"{name(column)}: {name(finding.key['sensitive_attribute'])}"
     return _bars(shown, labels, "people of the group at risk", f"By {what}", f"Share at risk by {what}", note)
 
 

@@ -6,6 +6,7 @@ is one more function in `SECTIONS`: it gets a `Page` and returns markup, or None
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import re
@@ -184,12 +185,14 @@ class Page:
         found: its findings.
         left: bytes that figures may still take.
         drawn: figures so far.
+        prefix: of the ids of figures.
     """
 
     data: ReportData
     found: list[Finding]
     left: int = FIGURE_BYTES
     drawn: int = 0
+    prefix: str = "fig"
 
     @property
     def told(self) -> list[Finding]:
@@ -211,7 +214,7 @@ class Page:
             if drawing is None or self.left <= 0:
                 continue
             self.drawn += 1
-            text = plots.svg(drawing, f"fig{self.drawn}")
+            text = plots.svg(drawing, f"{self.prefix}{self.drawn}")
             self.left -= len(text)
             caption = tag("figcaption", tag("strong", f"{drawing.title}."), f" {drawing.note}")
             shown.append(tag("figure", Html(text), caption))
@@ -367,7 +370,7 @@ def _combinations(page: Page) -> Html:
         "of": lambda r: count(r["n"]),
         "chance": lambda r: percent(r.get("baseline_rate")),
         "excess, points": lambda r: points(r.get("excess")),
-        "p": _decimal("permutation_p"),
+        "p": lambda r: wording.p_value(r.get("permutation_p")),
         "claims right": _claims,
     }
     if any(a.get("sensitive_levels") for a in page.data.settings.get("sensitive_attributes", ())):
@@ -462,16 +465,19 @@ def _attackers(page: Page) -> Html | None:
     ])
     strongest = groups["worst_attacker"]
     groups["attacker"] = strongest.where(strongest.notna(), groups["pooled_attacker"])
-    tables = [page.table("Over attackers and copies; the attacker named is the strongest", groups, {
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "attackers": lambda r: count(r["attackers"]), "copies": lambda r: count(r["replicates"]),
         "largest": lambda r: percent(r["rapid_max"]), "mean": lambda r: percent(r["rapid_mean"]),
-        "sd over copies, points": lambda r: points(r["rapid_sd"], signed=False),
-        "all copies together": lambda r: percent(r["rapid_pooled"]),
-    })]
-    for kind, columns in _QUALITY.items():
+    }
+    if _any(groups, "rapid_sd"):
+        columns["sd over copies, points"] = lambda r: points(r["rapid_sd"], signed=False)
+    if _any(groups, "rapid_pooled"):
+        columns["all copies together"] = lambda r: percent(r["rapid_pooled"])
+    tables = [page.table("Over attackers and copies; the attacker named is the strongest", groups, columns)]
+    for kind, quality in _QUALITY.items():
         rows = ok[ok["target_type"] == kind]
         if len(rows):
-            tables.append(page.table(f"How good the attackers are: {kind} attributes", rows, columns))
+            tables.append(page.table(f"How good the attackers are: {kind} attributes", rows, quality))
     return join([drawn, note(f"Bars are intervals. {wording.INTERVAL_MEANING}"), *tables])
 
 
@@ -752,9 +758,12 @@ def write(data: ReportData, path: str | Path) -> Path:
 def assessment_html(assessment: Any) -> str:
     """An `Assessment` as a notebook shows it: findings, combinations, threshold curves, warnings."""
     data = of_assessment(assessment)
-    page = Page(data, findings(data.summary, data.comparable))
+    own = hashlib.sha256(data.run_id.encode()).hexdigest()[:8]  # a notebook shows several: their ids must differ
+    page = Page(data, findings(data.summary, data.comparable), prefix=f"run-{own}-fig")
     curves = page.figures(plots.draw_curve(data, f) for f in page.told[:2])
-    content = join([_finding(page), _combinations(page), curves, _warnings(page)])
+    warned = _warnings(page)
+    heading = tag("p", tag("strong", "What the reader must know")) if warned else None
+    content = join([_finding(page), heading, warned, _combinations(page), curves])
     return f"<style>{_scoped(_CSS)}</style>{tag('div', content, class_='rapid-spark')}"
 
 
@@ -800,7 +809,7 @@ background:none}
 details .scroll caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 .scroll .n{text-align:right;font-variant-numeric:tabular-nums}
 .scroll td.n{white-space:nowrap}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),38rem));gap:0 2rem}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:0 2rem}
 .figures.many{display:block;columns:2 24rem;column-gap:2rem;max-width:78rem}
 .figures figure{margin:0 0 1.2rem;max-width:38rem;break-inside:avoid}
 .figures figcaption{font-size:.875rem;color:#4a4f57}

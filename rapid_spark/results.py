@@ -68,6 +68,11 @@ class Assessment:
     evaluated_at: datetime
     settings: str = ""
     release_resources: Callable[[], None] = field(default=lambda: None, repr=False)
+    html: Callable[[Assessment], str] | None = field(default=None, repr=False)
+
+    def _repr_html_(self) -> str | None:
+        """Shown by notebooks: the findings, tables and curves."""
+        return self.html(self) if self.html else None
 
     def close(self) -> None:
         """Free what Spark holds for `records`; the frames in pandas stay."""

@@ -373,6 +373,14 @@ def interval(low: Any, high: Any, signed: bool = False) -> str:
     return f"[{shown(low)}, {shown(high)}]"
 
 
+def p_value(value: Any) -> str:
+    """A p-value; below a thousandth no more is said, as it is no measure of size."""
+    p = number(value)
+    if p is None:
+        return NOT_KNOWN
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def count(value: Any) -> str:
     """A whole number with thousands separated."""
     found = number(value)

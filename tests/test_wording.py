@@ -167,6 +167,7 @@ def test_points_and_intervals() -> None:
     assert [wording.points(x) for x in (0.012, -0.012, 0.0, -0.0001, None)] == ["+1.2", "−1.2", "0.0", "0.0", "–"]
     assert wording.interval(0.714, 0.725) == "[71.4 %, 72.5 %]" and wording.interval(None, 0.5) == ""
     assert wording.interval(-0.002, 0.009, signed=True) == "[−0.2, +0.9]"
+    assert [wording.p_value(p) for p in (4e-224, 0, 0.005, 1, None)] == ["< 0.001", "< 0.001", "0.005", "1.000", "–"]
 
 
 def test_names_are_made_showable() -> None:

@@ -92,7 +92,7 @@ CREATE TABLE IF NOT EXISTS risk_summary (
   r2 double COMMENT 'coefficient of determination',
   majority_rate double COMMENT 'accuracy of always guessing the most frequent class',
   n_train bigint COMMENT 'release rows the attacker trained on',
-  n_dropped bigint COMMENT 'release rows left out of training',
+  n_dropped bigint COMMENT 'original records left out because their sensitive value is missing',
   n_unseen_level bigint COMMENT 'records with a quasi-identifier level that the release does not have',
   n_unseen_class bigint COMMENT 'records whose class the release does not have',
   seed bigint COMMENT 'seed of the run',

@@ -26,6 +26,7 @@ COMMANDS = {
     "check": ("evaluate:check", "Validate configuration and inputs; fit nothing."),
     "evaluate": ("evaluate:evaluate", "RAPID of one release of a registry."),
     "query": ("query:query", "SQL over the store's tables and views."),
+    "report": ("report:report", "One self-contained HTML file about a run."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 

@@ -26,7 +26,7 @@ SHOWN = 200  # rows of a table for readers; json and csv give all
 @click.pass_obj
 def query(terminal: Terminal, sql: str, write: bool, store: str | None, output: str) -> None:
     """Run SQL over the store's tables and views, e.g. "select * from release_risk"."""
-    with _opened(terminal, store) as opened:
+    with opened_store(terminal, store) as opened:
         terminal.stage("query")
         frame = opened.query(sql, write=write)
         columns, rows = list(frame.columns), [list(row) for row in frame.collect()]
@@ -52,7 +52,7 @@ def query(terminal: Terminal, sql: str, write: bool, store: str | None, output: 
 @click.pass_obj
 def init_db(terminal: Terminal, store: str | None, output: str) -> None:
     """Create schema, tables and views of a store, or complete those that are there."""
-    with _opened(terminal, store, create=True) as opened:
+    with opened_store(terminal, store, create=True) as opened:
         location, tables = str(opened), opened.init()
     terminal.close()
     if output == "json":
@@ -62,7 +62,7 @@ def init_db(terminal: Terminal, store: str | None, output: str) -> None:
 
 
 @contextlib.contextmanager
-def _opened(terminal: Terminal, store: str | None, create: bool = False) -> Iterator[Any]:
+def opened_store(terminal: Terminal, store: str | None, create: bool = False) -> Iterator[Any]:
     """A store in a session."""
     from rapid_spark import preparation, session
     from rapid_spark.store import Store

@@ -1,0 +1,33 @@
+"""`rapid-spark report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rapid_spark.strictjson import dumps
+
+from .options import output_options, store_option
+from .query import opened_store
+from .terminal import Terminal
+
+
+@click.command()
+@click.option("--run", "run_id", required=True, help="Run to report, as runs and latest_runs name it.")
+@click.option("--output", "path", type=click.Path(dir_okay=False, path_type=Path),
+              help="File to write; rapid-RUN.html in the current folder when left out.")
+@store_option
+@output_options
+@click.pass_obj
+def report(terminal: Terminal, run_id: str, path: Path | None, store: str | None, output: str) -> None:
+    """Write one self-contained HTML file about a finished run: findings, tables, curves, drivers, limits."""
+    from rapid_spark import report as html
+
+    with opened_store(terminal, store) as opened:
+        terminal.stage("reading run")
+        data = html.read(opened, run_id)
+    terminal.stage("writing report")
+    written = html.write(data, path or Path(f"rapid-{run_id}.html"))
+    terminal.close()
+    click.echo(dumps({"run_id": run_id, "report": str(written)}) if output == "json" else f"report {written}")
