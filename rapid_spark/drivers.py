@@ -19,7 +19,7 @@ from . import attribution, intervals, results, suppression
 from .attribution import OTHER, SUPPRESSED
 from .config import Config
 from .levels import Counts, Levels, count_patterns, find_levels
-from .relations import Relation, applying, class_table, count_by_class, count_known, parse_relations, with_and_without
+from .relations import Relation, applying, count_by_class, count_known, largest, parse_relations, with_and_without
 from .risk import Classes, Combination
 from .suppression import ALL, CrossTable, Hidden
 
@@ -105,9 +105,9 @@ def find(
     categorical = [c for c in combinations if c.categorical]
     if categorical and (settings.subgroups or relations):
         work.by_class = count_by_class(cells, work.levels, categorical, classes, flags)
-    work.suppress(relations)
+    work.suppress()
     for c in combinations:
-        work.add(c)
+        work.add(c, relations)
     work.add_exclusions(relations, count_known(cells, work.levels, categorical, classes, flags, relations))
     return work.result()
 
@@ -133,6 +133,7 @@ class _Work:
     crossed: dict[int, list[CrossTable]] = field(default_factory=dict)
     hidden: dict[int, Hidden | None] = field(default_factory=dict)  # None: everything, as the total tells too much
     shown: dict[str, set[int]] = field(default_factory=dict)  # patterns of a set whose n is known
+    sizes_by_class: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)  # (level, class) cells whose n is known
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
     intervals: dict[tuple[int, int], tuple[float | None, float | None]] = field(default_factory=dict)
@@ -142,7 +143,7 @@ class _Work:
 
     # -- what may be shown
 
-    def _tables(self, c: Combination, relations: Sequence[Relation]) -> list[CrossTable]:
+    def _tables(self, c: Combination) -> list[CrossTable]:
         """Everything that is or could be published of one combination by levels."""
         counts, settings = self._counts(c), self.config.drivers
         names = [level.name for level in counts.levels]
@@ -152,17 +153,12 @@ class _Work:
             n, hits = counts.cross(i, j, c.index)
             listed = (settings.pairs or settings.interactions) and max(n.shape) <= MAX_PAIR_LEVELS
             pairs.append(CrossTable(names[i], names[j], n, hits, listed=listed))
-        if not c.categorical or not len(self.by_class):
-            return [*singles, *pairs]
-        known = self.classes[c.sensitive_attribute]
-        return [*singles, *pairs, *(
-            class_table(self.by_class, c, level, known, relations, settings.min_cell_count) for level in counts.levels
-        )]
+        return [*singles, *pairs]
 
-    def suppress(self, relations: Sequence[Relation]) -> None:
+    def suppress(self) -> None:
         """Sizes for all combinations alike, then the flags of each."""
         m = self.config.drivers.min_cell_count
-        self.crossed = {c.index: self._tables(c, relations) for c in self.combinations}
+        self.crossed = {c.index: self._tables(c) for c in self.combinations}
         sizes = suppression.protect_sizes([t for tables in self.crossed.values() for t in tables], m)
         for c in self.combinations:
             n, hits = self.crossed[c.index][0].n.sum(), self.crossed[c.index][0].hits.sum()
@@ -183,7 +179,7 @@ class _Work:
 
     # -- rows
 
-    def add(self, c: Combination) -> None:
+    def add(self, c: Combination, relations: Sequence[Relation]) -> None:
         """All rows of one combination."""
         settings, hidden = self.config.drivers, self.hidden[c.index]
         if settings.subgroups:
@@ -195,7 +191,11 @@ class _Work:
         if settings.attribution:
             self._add_regression(c, hidden)
         if settings.subgroups and c.categorical and len(self.by_class):
-            self._add_relations(c, hidden)
+            for row in largest(
+                self.by_class, c, self._counts(c).levels, self.classes[c.sensitive_attribute], relations, hidden.margins,
+                settings.min_cell_count, max(1, settings.patterns), self.sizes_by_class,
+            ):
+                self._row("relations", c, row)
 
     def _add_subgroups(self, c: Combination, hidden: Hidden | None) -> None:
         for table in self.crossed[c.index]:
@@ -205,7 +205,7 @@ class _Work:
                 for x, label in enumerate(labels):
                     self._row("subgroups", c, self._figures(table.n[x, 0], table.hits[x, 0], bool(held[x])),
                               columns=[table.row], level=[label])
-            elif hidden is not None and table.listed and not table.fixed_columns and self.config.drivers.pairs:
+            elif hidden is not None and table.listed and self.config.drivers.pairs:
                 rows, columns, cells = hidden.margins[table.row], hidden.margins[table.column], hidden.cells_of(table)
                 others = self.levels[table.column].labels
                 for i, j in itertools.product(np.flatnonzero(~rows), np.flatnonzero(~columns)):
@@ -218,7 +218,7 @@ class _Work:
         codes = counts.patterns[[f"l{d}" for d in range(len(names))]].to_numpy(dtype=np.int64)
         n = counts.patterns[f"n{c.index}"].to_numpy(dtype=np.int64)
         hits = counts.patterns[f"a{c.index}"].to_numpy(dtype=np.int64)
-        tables = [t for t in self.crossed[c.index] if not t.fixed_columns or t.column == ALL]
+        tables = self.crossed[c.index]
         shown = self.shown.setdefault(f"{c.qi_set}\n{c.target_type}", set())
         chosen = listable_patterns(
             codes, n, hits, names, hidden, [t.key for t in tables if t.listed], tables, settings.min_cell_count,
@@ -251,26 +251,11 @@ class _Work:
         """Pairs of levels whose counts may be known, the largest first."""
         found = []
         for table in self.crossed[c.index]:
-            if table.listed and not table.fixed_columns:
+            if table.listed:
                 row, column = self.levels[table.row].labels, self.levels[table.column].labels
                 for x, y in np.argwhere(~hidden.cells_of(table)):
                     found.append((-int(table.n[x, y]), (table.row, row[x]), (table.column, column[y])))
         return [(a, b) for _, a, b in sorted(found)]
-
-    def _add_relations(self, c: Combination, hidden: Hidden) -> None:
-        found = []
-        total = int(self.crossed[c.index][0].hits.sum())
-        for table in self.crossed[c.index]:
-            if table.fixed_columns and table.column != ALL:
-                for x, y in np.argwhere(~hidden.cells_of(table) & (table.hits > 0)):
-                    found.append((-int(table.hits[x, y]), table.row, int(x), int(y), table))
-        for _, name, x, y, table in sorted(found, key=lambda item: item[:4])[: max(1, self.config.drivers.patterns)]:
-            n, hits = int(table.n[x, y]), int(table.hits[x, y])
-            self._row("relations", c, {
-                "column": name, "level": self.levels[name].labels[x], "n": n, "n_at_risk": hits, "rapid": hits / n,
-                "class_label": self.classes[c.sensitive_attribute].labels[y], "share_of_flags": hits / total,
-                "known": bool(table.known is not None and table.known[x, y]),
-            })
 
     def add_exclusions(self, relations: Sequence[Relation], known: Mapping[int, tuple[int, int]]) -> None:
         """The rate among the records that are in none of the relations that everybody knows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import numbers
@@ -58,6 +59,10 @@ def _objects(series: pd.Series) -> pa.Array:
             return pa.array([None if v is None else decimal.Decimal(int(v)) for v in values], pa.decimal128(38, 0))
     if kinds <= {"integer", "number"}:
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    if kinds == {"other"}:
+        # lists, bytes and the like keep their type, so that a column that cannot be used is refused by it
+        with contextlib.suppress(pa.ArrowException):
+            return pa.array(values)
     return pa.array([None if v is None else _text(v) for v in values], pa.string())
 
 

@@ -99,23 +99,83 @@ def count_by_class(
     return counted.assign(q=[names[q] for q in counted["q"]], t=[list(ranks)[t] for t in counted["t"]])
 
 
-def class_table(
-    by_class: pd.DataFrame, c: Combination, level: Levels, known: Classes, relations: Sequence[Relation],
-    min_cell_count: int,
-) -> CrossTable:
-    """Levels of one quasi-identifier by true class, for one combination; the classes' totals are published anyway."""
+def class_table(by_class: pd.DataFrame, c: Combination, level: Levels, known: Classes) -> CrossTable:
+    """Levels of one quasi-identifier by true class, for one combination."""
     mine = by_class[(by_class["q"] == level.name) & (by_class["t"] == c.sensitive_attribute)]
     n, hits = np.zeros((2, len(level.labels), len(known.labels)), dtype=np.int64)
     at = mine["x"].to_numpy(dtype=np.int64), mine["y"].to_numpy(dtype=np.int64) - 1
     n[at], hits[at] = mine[f"n{c.index}"], mine[f"a{c.index}"]
-    declared = np.zeros(n.shape, dtype=bool)
+    return CrossTable(level.name, f"class of {c.sensitive_attribute}", n, hits, listed=True, fixed_columns=True)
+
+
+def secret_cells(table: CrossTable, known: np.ndarray, min_cell_count: int) -> np.ndarray:
+    """Cells of levels by class that are not told.
+
+    The sensitive ones, and those that hold all, or all but a few, people of a level: their number would tell the class
+    of each. Not so what everybody knows, where there are enough records.
+    """
+    others = table.n.sum(axis=1, keepdims=True) - table.n
+    found = suppression.is_sensitive(table.n, table.hits, min_cell_count) | (others < suppression.few(min_cell_count))
+    return (found & ~known) | (table.n < min_cell_count)
+
+
+def known_cells(level: Levels, labels: Sequence[str], relations: Sequence[Relation]) -> np.ndarray:
+    """Which cells of levels by class are relations that everybody knows."""
+    found = np.zeros((len(level.labels), len(labels)), dtype=bool)
     for r in relations:
-        if r.column == level.name and r.level in level.labels and r.class_label in known.labels:
-            declared[level.labels.index(r.level), known.labels.index(r.class_label)] = True
-    # nearly all people of a level in one class: their number would tell the class of each
-    telling = (n.sum(axis=1, keepdims=True) - n < suppression.few(min_cell_count)) & ~declared
-    return CrossTable(level.name, f"class of {c.sensitive_attribute}", n, hits, listed=True, fixed_columns=True,
-                      known=declared, telling=telling)
+        if r.column == level.name and r.level in level.labels and r.class_label in labels:
+            found[level.labels.index(r.level), labels.index(r.class_label)] = True
+    return found
+
+
+def largest(
+    by_class: pd.DataFrame,
+    c: Combination,
+    levels: Sequence[Levels],
+    classes: Classes,
+    relations: Sequence[Relation],
+    held_back: Mapping[str, np.ndarray],
+    min_cell_count: int,
+    limit: int,
+    sizes: dict[tuple[str, str], np.ndarray],
+) -> list[dict[str, Any]]:
+    """The (level, class) pairs with the most records at risk that can be shown.
+
+    Args:
+        by_class: of `count_by_class`.
+        c: the combination.
+        levels: its quasi-identifiers.
+        classes: of its attribute.
+        relations: what everybody knows.
+        held_back: per quasi-identifier the levels that are suppressed.
+        min_cell_count: fewest records of a cell that is shown.
+        limit: how many are wanted.
+        sizes: per attribute and quasi-identifier the cells shown so far for other combinations; extended.
+
+    Returns:
+        Rows of column, level, class_label, known, n, n_at_risk, rapid, share_of_flags.
+    """
+    rows: list[dict[str, Any]] = []
+    listings: dict[str, tuple[suppression.Listing, np.ndarray]] = {}
+    candidates: list[tuple[int, str, int, int]] = []
+    total = 0
+    for level in levels:
+        table, known = class_table(by_class, c, level, classes), known_cells(level, classes.labels, relations)
+        place = sizes.setdefault((c.sensitive_attribute, level.name), np.zeros(table.n.shape, dtype=bool))
+        secret = secret_cells(table, known, min_cell_count)
+        listings[level.name] = suppression.Listing(table, held_back[level.name], secret, min_cell_count, place), known
+        total = int(table.hits.sum())  # the same for every quasi-identifier
+        candidates += [(-int(table.hits[x, y]), level.name, int(x), int(y)) for x, y in np.argwhere(~secret)]
+    labels = {level.name: level.labels for level in levels}
+    for _, name, x, y in sorted(candidates):
+        if len(rows) == limit:
+            break
+        listing, known = listings[name]
+        if listing.show(x, y):
+            n, hits = int(listing.table.n[x, y]), int(listing.table.hits[x, y])
+            rows.append({"column": name, "level": labels[name][x], "class_label": classes.labels[y], "n": n,
+                         "known": bool(known[x, y]), "n_at_risk": hits, "rapid": hits / n, "share_of_flags": hits / total})
+    return rows
 
 
 def applying(c: Combination, relations: Sequence[Relation], classes: Mapping[str, Classes]) -> list[Relation]:

@@ -10,7 +10,7 @@ import pytest
 from attack import bounds, cell
 from pyspark.sql import functions as F
 
-from rapid_spark import config, drivers, levels, relations
+from rapid_spark import config, drivers, levels, relations, suppression
 from rapid_spark.risk import Classes, Combination
 
 COLUMNS = {"age": "q0", "job": "q1", "town": "q2"}
@@ -64,7 +64,12 @@ def found(spark):
 
 def rows(table, attacker="rf", columns=None):
     mine = table[table["attacker"] == attacker]
-    return mine if columns is None else mine[mine["columns"].map(list) == list(columns)]
+    return mine if columns is None else mine[mine["columns"].map(tuple) == tuple(columns)]
+
+
+def shown(table, *where):
+    mine = rows(table, *where)
+    return mine[~mine["suppressed"].astype(bool)]
 
 
 def test_tables_have_the_contracts_columns(found):
@@ -82,9 +87,9 @@ def test_subgroups_equal_pandas(found):
     labels = labelled(frame)
     for columns in (["job"], ["town"], ["job", "town"]):
         counts = frame.assign(**labels).groupby(columns)["f0"].agg(["size", "sum"])
-        shown = rows(result.subgroups, columns=columns).query("not suppressed")
-        assert len(shown) > 2
-        for row in shown.itertuples():
+        listed = shown(result.subgroups, "rf", columns)
+        assert len(listed) > (1 if columns == ["town"] else 2)
+        for row in listed.itertuples():
             n, hits = counts.loc[tuple(row.level) if len(columns) > 1 else row.level[0]]
             assert (row.n, row.n_at_risk, row.rapid) == (n, hits, hits / n)
             assert row.ci_low < row.rapid < row.ci_high
@@ -94,14 +99,14 @@ def test_numeric_columns_are_cut_at_quantiles_of_the_original(found):
     frame, result = found
     age = frame["q0"].astype(float)
     cuts = [np.sort(age.dropna())[int(np.ceil(len(age.dropna()) * q / 4)) - 1] for q in (1, 2, 3)]
-    shown = rows(result.subgroups, columns=["age"])
+    listed = rows(result.subgroups, columns=["age"])
     low, middle, high = (f"{c:.0f}" for c in cuts)
-    assert shown["level"].map(lambda x: x[0]).tolist() == [
+    assert listed["level"].map(lambda x: x[0]).tolist() == [
         f"up to {low}", f"over {low} to {middle}", f"over {middle} to {high}", f"over {high}", "missing"
     ]
     bins = [age <= cuts[0], (age > cuts[0]) & (age <= cuts[1]), (age > cuts[1]) & (age <= cuts[2]), age > cuts[2], age.isna()]
-    assert shown["n"].tolist() == [int(b.sum()) for b in bins]
-    assert shown["n_at_risk"].tolist() == [int((b & frame["f0"].astype(bool)).sum()) for b in bins]
+    assert listed["n"].tolist() == [int(b.sum()) for b in bins]
+    assert listed["n_at_risk"].tolist() == [int((b & frame["f0"].astype(bool)).sum()) for b in bins]
 
 
 @pytest.mark.parametrize(
@@ -123,10 +128,11 @@ def test_the_rare_level_is_held_back_and_a_row_says_so(found):
 
 def test_the_planted_driver_is_found(found):
     _, result = found
-    effects = rows(result.attribution).query("kind == 'marginal_effect'").set_index("term")["estimate"].astype(float)
+    effects = rows(result.attribution)
+    effects = effects[effects["kind"] == "marginal_effect"].set_index("term")["estimate"].astype(float)
     assert effects.abs().idxmax().startswith("town=b")
     assert effects[effects.abs().idxmax()] > 0.3
-    subgroups = rows(result.subgroups).query("not suppressed")
+    subgroups = shown(result.subgroups)
     assert subgroups.loc[subgroups["rapid"].astype(float).idxmax(), "level"][-1] == "b"
     assert "b" in rows(result.patterns)["level"].iloc[0]
 
@@ -160,18 +166,18 @@ def test_suppressed_cells_cannot_be_reconstructed(found):
 
 def test_patterns_are_right_and_leave_no_small_rest(found):
     frame, result = found
-    shown = rows(result.patterns)
-    assert 0 < len(shown) <= config.Drivers().patterns
-    assert not shown["suppressed"].any()
-    assert shown["n_at_risk"].astype(int).is_monotonic_decreasing
+    listed = rows(result.patterns)
+    assert 0 < len(listed) <= config.Drivers().patterns
+    assert not listed["suppressed"].any()
+    assert listed["n_at_risk"].astype(int).is_monotonic_decreasing
     labels = labelled(frame)
     by_town = labels["town"].value_counts()
-    for row in shown.itertuples():
+    for row in listed.itertuples():
         mine = (labels["job"] == row.level[1]) & (labels["town"] == row.level[2])
         assert row.n <= mine.sum()
         assert row.n >= M and 3 <= row.n_at_risk <= row.n - 3
     for town in ("a", "b"):
-        rest = by_town[town] - shown.loc[shown["level"].map(lambda x, t=town: x[2] == t), "n"].sum()
+        rest = by_town[town] - listed.loc[listed["level"].map(lambda x, t=town: x[2] == t), "n"].sum()
         assert rest == 0 or rest >= M
 
 
@@ -201,6 +207,29 @@ def test_a_wrong_relation_is_refused_with_its_path(text, said):
     assert "drivers.exclude_relations" in str(error.value)
 
 
+def test_a_level_whose_people_share_a_class_is_not_told_by_its_size():
+    n, hits = np.array([[100, 2], [60, 40], [50, 5], [50, 5]]), np.array([[50, 1], [30, 20], [25, 2], [50, 2]])
+    table = suppression.CrossTable("town", "class of ill", n, hits)
+    nobody = np.zeros(n.shape, dtype=bool)
+    secret = [[True, True], [False, False], [False, True], [True, True]]
+    assert relations.secret_cells(table, nobody, M).tolist() == secret
+    declared = nobody.copy()
+    declared[:, 0] = True
+    assert relations.secret_cells(table, declared, M)[:, 0].tolist() == [False] * 4
+
+
+def test_continuous_attributes_are_counted_from_records(spark, found):
+    frame, result = found
+    records = to_spark(spark, frame)
+    parsed = config.parse({"quasi_identifiers": list(COLUMNS), "sensitive_attributes": ["ill:continuous"],
+                           "drivers": {"min_cell_count": M, "pairs": True}})
+    again = drivers.find(
+        records.drop("f0"), records, [combination(0, "rf", kind="continuous")], {0: F.col("f0")}, COLUMNS, {}, parsed, COMMON
+    )
+    assert again.relations.empty and again.exclusions.empty
+    pd.testing.assert_frame_equal(again.attribution, rows(result.attribution).reset_index(drop=True), rtol=1e-6)
+
+
 def test_order_and_grouping_of_rows_do_not_matter(spark, found):
     frame, result = found
     shuffled = to_spark(spark, frame.sample(frac=1, random_state=1)).repartition(3)
@@ -218,9 +247,9 @@ def test_more_patterns_than_the_driver_takes(spark, found, monkeypatch):
     again = find(to_spark(spark, frame), frame, pairs=True)
     few = find(to_spark(spark, frame), frame, pairs=True)
     pd.testing.assert_frame_equal(again.subgroups, few.subgroups)
-    first, second = (rows(t.subgroups).drop(columns="qi_set") for t in (result, again))
+    first, second = result.subgroups, again.subgroups
     for columns in (["age"], ["job"], ["town"]):
-        a, b = (rows(t, columns=columns).query("not suppressed")[["n", "n_at_risk"]].to_numpy().tolist() for t in (first, second))
+        a, b = (shown(t, "rf", columns)[["n", "n_at_risk"]].to_numpy().tolist() for t in (first, second))
         assert a == b
     assert any("sample" in w for w in again.warnings)
     assert set(rows(again.patterns)["n"]) <= set(rows(result.patterns)["n"]) | set(range(M, len(frame)))
@@ -232,7 +261,7 @@ def test_undefined_outcomes_are_in_no_group(spark):
     result = find(to_spark(spark, frame), frame, attackers=("rf",), attribution=False, patterns=0)
     towns = rows(result.subgroups, columns=["town"]).set_index(rows(result.subgroups, columns=["town"])["level"].map("".join))
     assert towns.loc["a", "suppressed"]
-    jobs = rows(result.subgroups, columns=["job"]).query("not suppressed")
+    jobs = shown(result.subgroups, "rf", ["job"])
     defined = labelled(frame)["job"][frame["f0"].notna()].value_counts()
     for row in jobs.itertuples():
         assert row.n == defined[row.level[0]]
@@ -266,9 +295,8 @@ def test_hundreds_of_levels_are_taken_together(spark):
     names = towns["level"].map(lambda x: x[0])
     assert names.iloc[-1] == "other levels" and len(names) <= levels.MAX_LEVELS
     assert not names.str.startswith("u").any()
-    shown = towns[~towns["suppressed"].astype(bool)]
     sizes = frame["q2"].value_counts()
-    assert all(row.n == sizes[row.level[0]] for row in shown.itertuples() if row.level[0] in sizes)
+    assert all(r.n == sizes[r.level[0]] for r in shown(result.subgroups, "rf", ["town"]).itertuples() if r.level[0] in sizes)
     assert any("'town'" in w and "other levels" in w for w in result.warnings)
     assert any("no rows for its pairs" in w for w in result.warnings)
 

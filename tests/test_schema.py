@@ -54,7 +54,8 @@ def csv(spark, folder, table, name="t.csv", **more):
 def values(frame, *columns):
     """Rows as tuples, by record id where there is one."""
     order = [F.col("record_id").cast("long")] if "record_id" in frame.columns and columns != ("record_id",) else []
-    return [tuple(row) if len(row) > 1 else row[0] for row in frame.orderBy(*order).select(*columns).collect()]
+    ordered = frame.orderBy(*order) if order else frame
+    return [tuple(row) if len(row) > 1 else row[0] for row in ordered.select(*columns).collect()]
 
 
 def faults(spark, *args, **kwargs):

@@ -162,16 +162,27 @@ def test_a_level_cannot_be_subtracted_out_of_a_coarser_column():
     assert not protect_sizes([towns], M).margins["town"][0]  # without regions another town would do
 
 
-def test_what_everybody_knows_is_shown_and_what_tells_by_its_size_is_not():
-    n, hits = np.array([[100, 100], [100, 100], [100, 100]]), np.array([[100, 40], [40, 40], [40, 40]])
-    known, telling = np.zeros((3, 2), dtype=bool), np.zeros((3, 2), dtype=bool)
-    known[0, 0] = telling[2, 1] = True
-    table = CrossTable("status", "class", n, hits, listed=True, fixed_columns=True, known=known, telling=telling)
-    hidden = protect_hits([table], M, protect_sizes([table], M)).cells_of(table)
-    assert not hidden[0, 0]
-    assert hidden[2, 1]
-    plain = CrossTable("status", "class", n, hits, listed=True, fixed_columns=True)
-    assert protect_hits([plain], M, protect_sizes([plain], M)).cells_of(plain)[0, 0]
+@pytest.mark.parametrize("seed", range(5))
+def test_listed_cells_do_not_close_in_on_the_others(seed):
+    """With the margins, the cells that are listed leave a secret cell as open as the margins alone do."""
+    rng = np.random.default_rng(seed)
+    n = rng.poisson(rng.gamma(0.5, 60.0, (4, 3)))
+    hits = rng.binomial(n, rng.random((4, 3)))
+    table = CrossTable("level", "class", n, hits, listed=True, fixed_columns=True)
+    secret = suppression.is_sensitive(n, hits, M)
+    listing = suppression.Listing(table, np.zeros(4, dtype=bool), secret, M, np.zeros(n.shape, dtype=bool))
+    for x, y in np.ndindex(n.shape):
+        listing.show(x, y)
+    assert not (listing.shown & secret).any()
+    margins = [(0, cell(n.shape, (d,), (i,)), n.sum(1 - d)[i], hits.sum(1 - d)[i]) for d in (0, 1) for i in range(n.shape[d])]
+    cells = [(0, cell(n.shape, (0, 1), (x, y)), n[x, y], hits[x, y]) for x, y in np.argwhere(listing.shown)]
+    targets = [(0, cell(n.shape, (0, 1), (x, y))) for x, y in np.argwhere(secret)]
+    before, after = bounds(margins, targets, joint_n=n.ravel()), bounds(margins + cells, targets, joint_n=n.ravel())
+    counts = hits[secret], n[secret]
+    assert np.all(after[:, 0] <= np.maximum(before[:, 0], counts[0] - FEW))
+    assert np.all(after[:, 1] >= np.minimum(before[:, 1], counts[0] + FEW))
+    if seed == 0:
+        assert listing.shown.any() and secret.any()
 
 
 def test_hundreds_of_levels():
