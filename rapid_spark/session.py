@@ -1,7 +1,7 @@
 """Get or build the Spark session: an existing one, Databricks', Spark Connect's, or a local one with Delta.
 
 Nothing else in the package starts Spark. Environment variables for a local session: RAPID_SPARK_DRIVER_MEMORY
-(e.g. 6g), RAPID_SPARK_JAVA_OPTIONS (added to the driver's), RAPID_SPARK_MASTER (in place of local[N,4]) and
+(e.g. 6g), RAPID_SPARK_JAVA_OPTIONS (in place of QUICK_START), RAPID_SPARK_MASTER (in place of local[N,4]) and
 RAPID_SPARK_JARS (a folder with Delta's jars, for machines without a network).
 """
 
@@ -35,6 +35,8 @@ JAVA_REMEDY = (
 )
 SCALA = "2.13"
 STARTED_HERE = "spark.rapid.started"
+# One JIT tier and one collector thread: a third off start and first statements, which dominate local runs.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Delta's own code; all else that it asks for comes with Spark.
 JAR_OWNERS = ("io.delta", "io.unitycatalog")
 SHIPPED_WITH_SPARK = (
@@ -115,7 +117,7 @@ def local_conf(settings: Session | None = None, debug: bool = False) -> dict[str
     java_options = [
         f"-Dlog4j2.configurationFile={conf_path('log4j2.properties').as_uri()}",
         f"-Drapid.log.level={'warn' if debug else 'off'}",
-        os.environ.get("RAPID_SPARK_JAVA_OPTIONS", ""),
+        os.environ.get("RAPID_SPARK_JAVA_OPTIONS", QUICK_START),
     ]
     memory = f"{settings.driver_memory_gb}g" if settings.driver_memory_gb else f"{driver_memory_mb()}m"
     return {
