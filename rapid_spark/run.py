@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pandas as pd
 from . import evaluation, io, models, session, tracking
 from .config import Config, ConfigError, check_identifier, settings_json
 from .evaluation import Clock, quiet
+from .interruption import interruptible
 from .preparation import Tables, open_tables, ready
 from .results import Assessment
 from .store import Attempt, Store
@@ -27,7 +27,6 @@ from .strictjson import dumps
 from .tracked import library_versions, redact
 from .tracking import Tracker
 
-TERMINATED = 143  # what a shell reports of a process that SIGTERM ended
 LONGEST_CLOSING = 60.0  # seconds that an end by error or signal may take; schedulers do not wait for ever
 
 
@@ -98,7 +97,13 @@ def evaluate(
     with clock.stage("starting Spark"):
         spark = session.get(config.session, debug)
     watch(spark)
-    with _interruptible(), _tagged(spark, run_id):
+    with interruptible(spark, run_id) as interruption:
+
+        def stage(name: str) -> None:
+            interruption.check()
+            say(name)
+
+        clock = Clock(stage, clock.seconds)
         with clock.stage("opening tables"):
             tables = open_tables(spark, config)
         with clock.stage("opening store"):
@@ -136,17 +141,18 @@ class _Run:
             self._start_tracking()
             with tempfile.TemporaryDirectory(prefix="rapid-spark-") as folder:
                 keep = models.keeper(Path(folder)) if self._stores_models else None
-                assessment = evaluation.evaluate(
-                    self.spark,
-                    self.tables.original,
-                    self.tables.releases,
-                    self.config,
-                    self.run_id,
-                    self.tables.holdout,
-                    self.config.session.cores or session.cores(),
-                    self.clock.say,
-                    keep,
-                )
+                with tracking.without_autologging():
+                    assessment = evaluation.evaluate(
+                        self.spark,
+                        self.tables.original,
+                        self.tables.releases,
+                        self.config,
+                        self.run_id,
+                        self.tables.holdout,
+                        self.config.session.cores or session.cores(),
+                        self.clock.say,
+                        keep,
+                    )
                 self.clock.seconds |= {k: v for k, v in assessment.seconds.items()}
                 with self.clock.stage("writing results"):
                     self._write(assessment)
@@ -156,7 +162,7 @@ class _Run:
             with self.clock.stage("finishing"):
                 self._end(assessment, status)
         except BaseException as error:
-            self._fail(error)
+            self._fail()
             raise self._explained(error) from error
         finally:
             if assessment is not None:
@@ -214,17 +220,13 @@ class _Run:
         if self.tracker is not None:
             self.tracker.end(state.upper())
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self) -> None:
         """Stop what runs, and say everywhere that the run failed; the first error stays the one that is told."""
-        # A call to the JVM that a signal broke off leaves its answer to this thread's next call: use another thread.
-        closing = threading.Thread(target=self._close_failed, args=(not isinstance(error, Exception),), daemon=True)
+        closing = threading.Thread(target=self._close_failed, daemon=True)
         closing.start()
         closing.join(LONGEST_CLOSING)
 
-    def _close_failed(self, interrupted: bool) -> None:
-        if interrupted:
-            with contextlib.suppress(Exception):
-                self.spark.interruptTag(self.run_id)
+    def _close_failed(self) -> None:
         if self.tracker is not None:
             self.tracker.end("FAILED")
         with contextlib.suppress(Exception):
@@ -272,42 +274,6 @@ def _checked_id(run_id: str) -> str:
 def _status(summary: pd.DataFrame) -> str:
     statuses = set(summary["status"])
     return next((s for s in ("ok", "failed") if s in statuses), "undefined")
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM end a run as an error does, so that it is marked as failed and its jobs are stopped; so SIGINT.
-
-    Spark's own handler of SIGINT stops the jobs of everybody in the session.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, _: Any) -> None:
-        for waiting in before:
-            signal.signal(waiting, signal.SIG_IGN)
-        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _tagged(spark: Any, tag: str) -> Iterator[None]:
-    """Tag the jobs of this run: only they are stopped when it is, not those of others in a shared session."""
-    spark.addTag(tag)
-    try:
-        yield
-    except Exception:
-        spark.removeTag(tag)
-        raise
-    else:
-        spark.removeTag(tag)
 
 
 def _user(spark: Any) -> str | None:

@@ -93,6 +93,22 @@ def is_classic(spark: Any) -> bool:
     return hasattr(spark, "sparkContext")
 
 
+def add_tag(spark: Any, tag: str) -> None:
+    """Mark the jobs that this thread starts from now on."""
+    # A classic session's own tags are known to the thread that set them only; the context's to all.
+    (spark.sparkContext.addJobTag if is_classic(spark) else spark.addTag)(tag)
+
+
+def remove_tag(spark: Any, tag: str) -> None:
+    """Stop marking."""
+    (spark.sparkContext.removeJobTag if is_classic(spark) else spark.removeTag)(tag)
+
+
+def stop_jobs(spark: Any, tag: str) -> None:
+    """Stop the marked jobs that run; may be called from any thread."""
+    (spark.sparkContext.cancelJobsWithTag if is_classic(spark) else spark.interruptTag)(tag)
+
+
 def tasks(spark: Any) -> tuple[int, int] | None:
     """Spark's tasks under way as (done, all); None where nothing runs or the session does not tell."""
     if not is_classic(spark):

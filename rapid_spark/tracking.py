@@ -11,9 +11,10 @@ import contextlib
 import logging
 import os
 import queue
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitedTooLong
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from .tracked import METRICS, datasets, key_part, library_versions, parameters, 
 
 logger = logging.getLogger(__name__)
 DEFAULT_EXPERIMENT = "rapid-spark"
+MOST_FINDINGS = 6  # whose figures are drawn; the tables hold all
 WAIT = 120.0  # seconds for MLflow to take what it was given
 
 
@@ -77,6 +79,18 @@ def place(config: Config, directory: Path | None, user: str | None = None) -> Pl
         raise ConfigError("tracking.uri: a store in a catalog has no directory for an MLflow store; name its URI")
     folder = directory.absolute() / "mlflow"
     return Place(f"sqlite:///{folder / 'mlflow.db'}", experiment or DEFAULT_EXPERIMENT, folder)
+
+
+@contextlib.contextmanager
+def without_autologging() -> Iterator[None]:
+    """Keep MLflow from logging the fits of attackers by itself, as it does on Databricks by default."""
+    if "mlflow" not in sys.modules:  # then nobody has switched it on
+        yield
+        return
+    from mlflow.utils.autologging_utils import disable_autologging
+
+    with disable_autologging():
+        yield
 
 
 def check(config: Config) -> None:
@@ -226,8 +240,6 @@ class Tracker:
             self._client.log_text(run, dumps(value), f"parameters/{path}.json")
 
     def _log(self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None) -> None:
-        from .figures import threshold_curves
-
         tags = {"registry": assessment.registry, "release": assessment.release_id}
         child = self._child(f"{assessment.registry} {assessment.release_id}", str(self.run_id), tags)
         self._client.log_inputs(child, datasets=datasets(assessment.inputs))
@@ -237,13 +249,30 @@ class Tracker:
         self._client.log_table(child, plain(assessment.summary), "combinations.json")
         if len(assessment.curve):
             self._client.log_table(child, plain(assessment.curve), "risk_curve.json")
-            self._client.log_figure(child, threshold_curves(assessment.curve, assessment.summary), "risk_curve.png")
+            self._log_figures(child, assessment)
         if models is not None:
             self._client.log_artifacts(child, str(models), "attackers")
         if self._config.tracking.level == "combination":
             self._log_combinations(assessment, child, tags)
         self._metrics(str(self.run_id), {f"seconds/{key_part(k)}": v for k, v in assessment.seconds.items()})
         self._close(child, "FINISHED")
+
+    def _log_figures(self, run: str, assessment: Assessment) -> None:
+        """Curves, attackers and the holdout of the highest figures found; no figure that names classes or levels."""
+        from . import plots
+        from .wording import findings
+
+        for finding in [f for f in findings(assessment.summary) if f.rate is not None][:MOST_FINDINGS]:
+            name = "-".join(key_part(finding.key[c]) for c in ("sensitive_attribute", "qi_set", "measure"))
+            drawings = {
+                "risk_curve": plots.draw_curve(assessment, finding),
+                "risk_curve_pooled": plots.draw_curve(assessment, finding, pooled=True),
+                "attackers": plots.draw_attackers(assessment, finding),
+                "holdout": plots.draw_holdout(assessment, finding),
+            }
+            for kind, drawing in drawings.items():
+                if drawing is not None:
+                    self._client.log_figure(run, drawing.figure, f"figures/{kind}-{name}.png")
 
     def _log_combinations(self, assessment: Assessment, parent: str, tags: dict[str, str]) -> None:
         for row in rows_of(assessment.summary):

@@ -13,9 +13,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # sub-package is one idea.
 ROWS = (
     ("version", "locks", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
-    ("config", "attackers", "results", "suite", "figures", "suppression", "attribution", "clusters"),
+    ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
     ("session", "csvfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
-    ("io", "levels", "plots", "resampling", "strata", "tracking", "warehouse"),
+    ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
     ("profiles", "relations", "report", "roles", "store", "summary"),
     ("agreement", "continuous", "continuous_null", "drivers"),
     ("normalise",),

@@ -279,6 +279,42 @@ def test_check_tells_faults_of_settings_and_tables_at_once(
     assert "'xyz'" in said and "'gruop'" in said
 
 
+def test_init_db_makes_tables_and_views_and_names_them(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "new"
+    assert entry.run(["query", "select 1", "--store", str(store)]) == 2
+    assert "there is no store" in capsys.readouterr().err
+    assert entry.run(["init-db", "--store", str(store), "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert {"runs", "risk_records", "risk_summary", "latest_runs", "release_risk"} <= set(made["tables"])
+    assert (store / "risk_summary" / "_delta_log").is_dir() and store.stat().st_mode & 0o077 == 0
+
+
+def test_the_job_script_ends_with_the_commands_exit_code(tmp_path: Path) -> None:
+    job = [sys.executable, str(ROOT / "jobs" / "evaluate_release.py")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(job, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and "original: name a table" in ended.stderr
+
+
+@pytest.mark.slow
+def test_the_demo_ends_with_finding_places_and_what_to_try_next(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    assert entry.run(["demo", "--store", str(store)]) == 0
+    shown = capsys.readouterr()
+    assert "Simulated data: 20,000 invented people" in shown.err and "100 trees" in shown.err
+    for said in ("disease_status: maximum", "income: maximum", f"store   {store}", "MLflow  ", "To try next:", "R² "):
+        assert said in shown.out
+    assert shown.out.count("\n  rapid-spark ") == 3
+    assert (store / "demo" / "report.html").stat().st_size > 10_000
+    summary = DeltaTable(store / "risk_summary").to_pandas()
+    assert dict(summary.groupby("status").size()) == {"ok": 8, "undefined": 2}
+    assert set(summary["n"].dropna()) == {20_000}
+
+
 def test_a_password_in_the_tracking_uri_is_not_recorded() -> None:
     config = parse({"tracking": {"uri": "https://user:secret@host"}})
     assert run.recorded(config).tracking.uri == "https://host"

@@ -13,6 +13,7 @@ from rapid_spark.resources import conf_path
 
 from .evaluate import evaluate_and_show
 from .options import output_options, settings, store_option, together, tracking_options
+from .report import write_report
 from .terminal import Terminal
 
 PEOPLE, KAPPA = 20_000, 5.0
@@ -45,7 +46,9 @@ def demo(terminal: Terminal, output: str, seed: int, **values: Any) -> int:
         "Forests have 100 trees here; evaluate grows 500."
     )
     code = evaluate_and_show(terminal, config, output, None, "demo")
+    report = write_report(terminal, str(config.store.location), str(terminal.run_id), folder / "report.html")
     if output == "table":
+        click.echo(f"report  {report}")
         _next_steps(config_file, config)
     return code
 
@@ -62,7 +65,8 @@ def prepare(folder: Path, seed: int, values: dict[str, Any]) -> tuple[Path, Conf
     people = people.astype({"age": int}).round({"health_score": 0, "income": -2})
     people = people.astype({"health_score": int, "income": int})
     copy = CartSynthesizer(seed=seed).fit(people.drop(columns="record_id")).sample(PEOPLE, [seed, 1])
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for needed in (folder.parent, folder):
+        needed.mkdir(mode=0o700, parents=True, exist_ok=True)
     places = {"original": folder / "original.csv", "release": folder / "release.csv"}
     for frame, path in ((people, places["original"]), (copy, places["release"])):
         frame.to_csv(path, index=False)

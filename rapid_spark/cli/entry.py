@@ -106,9 +106,7 @@ def fault(error: BaseException) -> tuple[int, str]:
         return FAILED, "terminated: the run is marked as failed" if error.code == 143 else "terminated"
     if isinstance(error, ConfigError) or _is(error, "schema:SchemaError", "attackers:AttackerError"):
         return USER_FAULT, str(error)
-    if _is(error, "store:StoreError"):
-        return USER_FAULT, str(error)
-    if _is(error, "session:SessionError"):
+    if _is(error, "warehouse:StoreError", "session:SessionError"):
         return FAILED, str(error)
     return FAILED, f"{_unknown(error)} More with --debug, which may show values of the tables."
 

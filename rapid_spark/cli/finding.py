@@ -28,6 +28,7 @@ from rapid_spark.wording import (
 )
 
 PLAIN_WIDTH = 160  # columns, where the output is no terminal
+WIDE = 130  # columns that rates and quality need beside each other
 HEADS = {"qi_set": "known", "replicate": "release", "scored_on": "scored on", "measure": "measure"}
 
 
@@ -53,7 +54,8 @@ def show(summary: pd.DataFrame, out: Console) -> None:
         say(out, "No combination could be computed.")
     if len(ok):
         say(out)
-        out.print(combinations(ok))
+        for table in combinations(ok, out.width):
+            out.print(table)
         for line in suite_lines(summary):
             say(out, line)
         methods = ", ".join(dict.fromkeys(str(m) for m in ok["ci_method"].dropna()))
@@ -86,29 +88,31 @@ def suite_lines(summary: pd.DataFrame) -> list[str]:
     return lines
 
 
-def combinations(ok: pd.DataFrame) -> Table:
-    """The table of combinations that were computed."""
+def combinations(ok: pd.DataFrame, width: int) -> list[Table]:
+    """The combinations that were computed: rates, and the attackers' quality; one table where the width allows it."""
     rows = rows_of(ok)
     varying = [c for c in ("qi_set", "scored_on", "replicate") if ok[c].nunique() > 1]
     if ok.groupby("sensitive_attribute")["measure"].nunique().max() > 1:
         varying.append("measure")
     levels = {confidence(row) for row in rows}
     level = levels.pop() if len(levels) == 1 else ""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("attribute", *(HEADS[c] for c in varying), "attacker"):
-        table.add_column(head, overflow="fold")
-    for head in ("RAPID", f"{level}interval", "chance", "excess", "confident claims right", "quality", "without attacker"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for row in rows:
-        labels = [replicate(row[c]) if c == "replicate" else name(row[c]) for c in varying]
-        cells = [name(row["sensitive_attribute"]), *labels, name(row["attacker"])]
-        figures = [
-            percent(row["rapid"]),
-            interval(row["ci_low"], row["ci_high"]) or NOT_KNOWN,
-            percent(row["baseline_rate"]),
-        ]
-        table.add_row(*map(escape, [*cells, *figures, points(row["excess"]), _claims(row), *_quality(row)]))
-    return table
+    rates = ("RAPID", f"{level}interval", "chance", "excess")
+    quality = ("confident\nclaims right", "quality", "without\nattacker")
+    parts = [(*rates, *quality)] if width >= WIDE else [rates, quality]
+    tables = []
+    for heads in parts:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for head in ("attribute", *(HEADS[c] for c in varying), "attacker"):
+            table.add_column(head, overflow="fold")
+        for head in heads:
+            table.add_column(head, justify="right", no_wrap=True)
+        for row in rows:
+            labels = [replicate(row[c]) if c == "replicate" else name(row[c]) for c in varying]
+            figures = dict(zip((*rates, *quality), (*_rates(row), _claims(row), *_quality(row)), strict=True))
+            cells = [name(row["sensitive_attribute"]), *labels, name(row["attacker"]), *(figures[h] for h in heads)]
+            table.add_row(*map(escape, cells))
+        tables.append(table)
+    return tables
 
 
 def frame_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
@@ -119,6 +123,11 @@ def frame_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     for row in rows:
         table.add_row(*(escape(_cell(value)) for value in row))
     return table
+
+
+def _rates(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    inside = interval(row["ci_low"], row["ci_high"]) or NOT_KNOWN
+    return percent(row["rapid"]), inside, percent(row["baseline_rate"]), points(row["excess"])
 
 
 def _claims(row: dict[str, Any]) -> str:

@@ -22,12 +22,18 @@ from .terminal import Terminal
 @click.pass_obj
 def report(terminal: Terminal, run_id: str, path: Path | None, store: str | None, output: str) -> None:
     """Write one self-contained HTML file about a finished run: findings, tables, curves, drivers, limits."""
+    written = write_report(terminal, store, run_id, path or Path(f"rapid-{run_id}.html"))
+    click.echo(dumps({"run_id": run_id, "report": str(written)}) if output == "json" else f"report {written}")
+
+
+def write_report(terminal: Terminal, store: str | None, run_id: str, path: Path) -> Path:
+    """Read a run from its store and write its report."""
     from rapid_spark import report as html
 
     with opened_store(terminal, store) as opened:
         terminal.stage("reading run")
         data = html.read(opened, run_id)
     terminal.stage("writing report")
-    written = html.write(data, path or Path(f"rapid-{run_id}.html"))
+    written = Path(html.write(data, path))
     terminal.close()
-    click.echo(dumps({"run_id": run_id, "report": str(written)}) if output == "json" else f"report {written}")
+    return written

@@ -123,7 +123,7 @@ class Terminal:
         seconds = time.perf_counter() - started
         if self.log_json:
             self._log("stage_end", stage=name, seconds=round(seconds, 3))
-        elif self._shows_progress:
+        elif self._shows_progress and seconds >= 0.05:
             self._write(f"  {seconds:6.1f} s  {name}", "bright_black")
 
     def _log(self, event: str, **fields: Any) -> None:
