@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from . import digest
 from .io import Source, fault_of
-from .kinds import present
 from .normalise import RECORD_ID, Plan, columns_of, infinite_flags, replicate_of
 from .profiles import TableTypes
 from .roles import ROLES, Found
@@ -28,14 +27,14 @@ class ColumnFigures:
     Attributes:
         n_missing: rows without a value.
         n_infinite: those of them whose value is infinite.
-        constant: whether all values are one.
-        distinct: about how many different values; None where it was not asked for.
+        constant: whether all values are one, in a table of real people.
+        distinct: about how many different values, of a category or target in a table of real people; else 0.
     """
 
     n_missing: int
     n_infinite: int
     constant: bool
-    distinct: int | None
+    distinct: int
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,13 @@ def count_real(
         frame = found.source.frame.select(*(value.alias(name) for name, value in columns.items()))
     content = {f"role {c}": c for c in kept.columns if c in ROLES or c == RECORD_ID and plan.config.columns.key}
     content |= {f"column {v.decision.name}": v.column for v in plan.variables}
-    sums = digest.row_sums({name: digest.value_hash(c) for name, c in content.items()})
-    aggregates = [*_counts(plan, flags, distinct=True), *_role_counts(kept.columns)]
+    numeric = {v.column for v in plan.variables if v.numeric} | {"weight"}
+    sums = digest.row_sums([_filled(content[name], content[name] in numeric) for name in sorted(content)])
+    aggregates = [*_counts(plan, flags), *_spread(plan), *_role_counts(kept.columns), *sums]
     for i, members in enumerate(sets.values()):
-        cells = [F.coalesce(digest.value_hash(c), F.lit(digest.ABSENT)) for c in members]
-        aggregates.append(_distinct(F.xxhash64(*cells)).alias(f"patterns{i}"))
-    aggregates += [total.alias(name) for name, total in sums.items()]
-    row = _collect(frame.agg(*aggregates), found.source)[0]
+        pattern = F.xxhash64(*(_filled(c, c in numeric) for c in members))
+        aggregates.append(_distinct(pattern).alias(f"patterns{i}"))
+    row = collect(frame.agg(*aggregates), found.source)[0]
     return _figures(row, found, types, plan, content, sets)
 
 
@@ -105,19 +104,19 @@ def count_release(found: Found, types: TableTypes, plan: Plan) -> dict[str | Non
     content = [c for c in source.columns if c != found.replicate_column]
     flags = infinite_flags(found, types, plan)
     columns = columns_of(found, types, plan) | {f"infinite_{c}": flag for c, flag in flags.items()}
-    columns |= {f"h{i}": content_hash(source, types, c) for i, c in enumerate(content)}
+    columns["content"] = content_row(source, types, content)
     by = {REPLICATE: replicate_of(found)} if found.replicate_column else {}
     frame = source.frame.select(*(value.alias(name) for name, value in (columns | by).items()))
-    sums = digest.row_sums({c: F.col(f"h{i}") for i, c in enumerate(content)})
-    aggregates = [*_counts(plan, flags, distinct=False), *(total.alias(name) for name, total in sums.items())]
-    rows = _collect(frame.groupBy(*by).agg(*aggregates).limit(MAX_REPLICATES + 1), source)
+    aggregates = [*_counts(plan, flags), *digest.row_sums([F.col("content")])]
+    rows = collect(frame.groupBy(*by).agg(*aggregates).limit(MAX_REPLICATES + 1), source)
     return {row[REPLICATE] if by else None: _figures(row, found, types, plan, content, {}) for row in rows}
 
 
-def content_hash(source: Source, types: TableTypes, column: str) -> Column:
-    """Hash of a column's values by its own kind."""
-    stored = types.columns[column].stored
-    return digest.cell_hash(present(source.column(column), stored), stored, types.columns[column].kind)
+def content_row(source: Source, types: TableTypes, columns: Sequence[str]) -> Column:
+    """Hash of a table's row by the columns' own kinds (`digest.content_row`)."""
+    stored = {c: types.columns[c].stored for c in columns}
+    kinds = {c: types.columns[c].kind for c in columns}
+    return digest.content_row({c: source.column(c) for c in columns}, stored, kinds)
 
 
 def level_counts(original: DataFrame, plan: Plan) -> dict[str, dict[str | None, int]]:
@@ -148,20 +147,27 @@ def _repeated(keys: DataFrame) -> tuple[int, int] | None:
     return (row["keys"], row["rows"]) if row["keys"] else None
 
 
-def _counts(plan: Plan, flags: Mapping[str, Column], distinct: bool) -> list[Column]:
+def _counts(plan: Plan, flags: Mapping[str, Column]) -> list[Column]:
     found = [F.count(F.lit(1)).alias("n")]
     found += [F.count_if(f"infinite_{c}").alias(f"infinite_{c}") for c in flags]
+    return found + [F.count(v.column).alias(f"present_{v.column}") for v in plan.variables]
+
+
+def _spread(plan: Plan) -> list[Column]:
+    """Lowest and highest of numbers; how many levels a category has, or a target, whose numbers may be codes."""
+    found = []
     for v in plan.variables:
-        seen = F.col(v.column) if v.numeric else digest.value_hash(v.column)
-        found += [
-            F.count(v.column).alias(f"present_{v.column}"),
-            F.min(seen).alias(f"min_{v.column}"),
-            F.max(seen).alias(f"max_{v.column}"),
-        ]
-        # Of numbers only a target's are asked for: does it hold codes of categories?
-        if distinct and (not v.numeric or v in plan.targets):
-            found.append(_distinct(digest.value_hash(v.column)).alias(f"distinct_{v.column}"))
+        if v.numeric:
+            found += [F.min(v.column).alias(f"min_{v.column}"), F.max(v.column).alias(f"max_{v.column}")]
+        if not v.numeric or v in plan.targets:
+            level = F.when(F.col(v.column).isNotNull(), F.xxhash64(v.column))
+            found.append(_distinct(level).alias(f"distinct_{v.column}"))
     return found
+
+
+def _filled(column: str, numeric: bool) -> Column:
+    """A normalised column with a value for missing ones that no other row can have."""
+    return F.coalesce(F.col(column), F.lit(float("nan")) if numeric else F.lit(""))
 
 
 def _distinct(hashed: Column) -> Column:
@@ -186,9 +192,10 @@ def _figures(
     for v in plan.variables:
         c, with_value = v.column, figures[f"present_{v.column}"]
         of_text = types.columns[found.columns[v.decision.name]].n_infinite if v.numeric else 0
-        constant = with_value > 0 and figures[f"min_{c}"] == figures[f"max_{c}"]
+        low, high, distinct = (figures.get(f"{figure}_{c}") for figure in ("min", "max", "distinct"))
+        constant = distinct == 1 if low is None else low == high
         infinite = figures.get(f"infinite_{c}", of_text)
-        columns[c] = ColumnFigures(n - with_value, infinite, constant, figures.get(f"distinct_{c}"))
+        columns[c] = ColumnFigures(n - with_value, infinite, constant, distinct or 0)
     return Figures(
         n=n,
         columns=columns,
@@ -201,7 +208,7 @@ def _figures(
     )
 
 
-def _collect(frame: DataFrame, source: Source) -> list[Any]:
+def collect(frame: DataFrame, source: Source) -> list[Any]:
     try:
         return frame.collect()
     except Exception as error:

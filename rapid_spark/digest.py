@@ -7,53 +7,91 @@ column names and the number of rows. It tells tables apart, it does not hide the
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from .kinds import Stored, as_label, as_number
+from .kinds import Stored, as_label, as_number, present
 
 SALTS = (20_260, 7_919)
-ABSENT = -7_046_029_254_386_353_131  # hash of a missing cell; xxhash64 would pass over a null
+ABSENT = -7_046_029_254_386_353_131  # hash of a missing cell
+WIDE = 50  # columns
 LARGE = 10**15  # longer whole numbers are not all doubles: they are hashed as the digits they are written with
 
 
 def cell_hash(value: Column, stored: Stored, kind: str) -> Column:
-    """Hash of one value, null where it is missing.
+    """Hash of one value, `ABSENT` where it is missing.
 
     Args:
-        value: the column, null where it is missing (`kinds.present`).
+        value: the column.
         stored: how it is stored.
         kind: what its own table's values make it (`kinds.kind_of`).
     """
+    value = present(value, stored)
     number = as_number(value, stored, kind)
     if kind == "number":
-        return F.when(number.isNotNull(), F.xxhash64(number))
+        return F.when(number.isNotNull(), F.xxhash64(number)).otherwise(F.lit(ABSENT))
     label = as_label(value, stored, kind) if stored.kind != "other" else value.cast("string")
-    text = F.when(label.isNotNull(), F.xxhash64(label))
+    text = F.when(label.isNotNull(), F.xxhash64(label)).otherwise(F.lit(ABSENT))
     return F.when(number.between(-LARGE, LARGE), F.xxhash64(number)).otherwise(text) if kind == "integer" else text
 
 
-def value_hash(column: str) -> Column:
-    """Hash of a column that is normalised already."""
-    return F.when(F.col(column).isNotNull(), F.xxhash64(column))
+def content_row(columns: Mapping[str, Column], stored: Mapping[str, Stored], kinds: Mapping[str, str]) -> Column:
+    """Hash of a row's cells, each bound to the name of its column; the order of columns does not matter.
+
+    A wide table's cells are laid into one array for each type, so that the expression does not grow with the columns.
+
+    Args:
+        columns: values by name.
+        stored: how each is stored.
+        kinds: what its own table's values make it.
+    """
+    if len(columns) <= WIDE:
+        hashes = [
+            F.xxhash64(F.lit(_number_of(name)).cast("bigint"), cell_hash(c, stored[name], kinds[name]))
+            for name, c in columns.items()
+        ]
+        return functools.reduce(lambda x, y: x.bitwiseXOR(y), hashes)
+    alike: dict[tuple[Stored, str], list[str]] = {}
+    for name in columns:
+        alike.setdefault((stored[name], kinds[name]), []).append(name)
+    return functools.reduce(
+        lambda x, y: x.bitwiseXOR(y),
+        (_array_hash({n: columns[n] for n in names}, *types) for types, names in alike.items()),
+    )
 
 
-def row_sums(hashes: Mapping[str, Column]) -> dict[str, Column]:
+def _array_hash(columns: Mapping[str, Column], stored: Stored, kind: str) -> Column:
+    names = F.lit(np.array([_number_of(name) for name in columns], dtype=np.int64))
+
+    def hashed(value: Column, place: Column) -> Column:
+        return F.xxhash64(F.element_at(names, place + 1), cell_hash(value, stored, kind))
+
+    cells = F.transform(F.array(*columns.values()), hashed)
+    return F.aggregate(cells, F.lit(0).cast("bigint"), lambda x, y: x.bitwiseXOR(y))
+
+
+def _number_of(name: str) -> int:
+    """A 64-bit number that stands for a column's name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+
+
+def row_sums(cells: Sequence[Column]) -> list[Column]:
     """Aggregate columns for `combine`: sums over rows of the halves of two row hashes (so that no sum overflows).
 
     Args:
-        hashes: cell hash by column name.
+        cells: cells of a row in a fixed order, none of them null: xxhash64 would pass over a null.
     """
-    cells = [F.coalesce(hashes[name], F.lit(ABSENT)) for name in sorted(hashes)]
-    sums = {}
+    sums = []
     for salt in SALTS:
         row = F.xxhash64(F.lit(salt), *cells)
-        sums[f"low_{salt}"] = F.sum(row.bitwiseAND(F.lit(0xFFFFFFFF)))
-        sums[f"high_{salt}"] = F.sum(F.shiftright(row, 32))
+        sums.append(F.sum(row.bitwiseAND(F.lit(0xFFFFFFFF))).alias(f"low_{salt}"))
+        sums.append(F.sum(F.shiftright(row, 32)).alias(f"high_{salt}"))
     return sums
 
 

@@ -108,7 +108,7 @@ def check_targets(counted: Counted, plan: Plan, notes: Notes) -> None:
         if empty:
             continue
         _warn_of_values(counted, variable, notes)
-        distinct = counted.original.columns[variable.column].distinct or 0
+        distinct = counted.original.columns[variable.column].distinct
         is_number = FAMILIES[variable.decision.kind] == "number"
         if is_number and attribute.type is None and distinct <= FEW_VALUES:
             notes.warnings.append(
@@ -142,7 +142,7 @@ def repeated_fault(repeated: tuple[int, int], found: Found, config: Config) -> s
 
 def _warn_of_levels(counted: Counted, variable: Variable, notes: Notes) -> None:
     n = counted.original.n
-    distinct = counted.original.columns[variable.column].distinct or 0
+    distinct = counted.original.columns[variable.column].distinct
     if not variable.numeric and distinct > max(NEAR_UNIQUE_FROM, n / 2):
         notes.warnings.append(
             f"{variable.decision.name!r} has about {distinct} levels for {n} records: nearly every record has its own, "

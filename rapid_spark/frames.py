@@ -62,7 +62,9 @@ def _objects(series: pd.Series) -> pa.Array:
     if kinds == {"other"}:
         # lists, bytes and the like keep their type, so that a column that cannot be used is refused by it
         with contextlib.suppress(pa.ArrowException):
-            return pa.array(values)
+            array = pa.array(values)
+            if not isinstance(array.type, pa.BaseExtensionType):
+                return array
     return pa.array([None if v is None else _text(v) for v in values], pa.string())
 
 

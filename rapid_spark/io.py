@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from . import parquetfile
 from .config import ConfigError, Table, suggest
 from .csvfile import Encoding, check_names, encoding_of, header_faults, look, name_columns
 from .frames import arrow_table
@@ -291,35 +292,29 @@ def _read_parquet(spark: SparkSession, table: Table, location: _Location) -> Sou
         files = [path] if path.is_file() else sorted(f for f in path.rglob("*.parquet") if _visible(f, path))
         if not files:
             raise ConfigError(f"{table.name}: the folder holds no .parquet file")
-        _check_parquet(files[0], table.name)
+    nanoseconds = parquetfile.look(files, table.name) if files else None
     try:
-        frame = spark.read.option("mergeSchema", path is None or path.is_dir()).parquet(location.for_spark)
-        columns = tuple(frame.columns)
+        reader = spark.read if nanoseconds is None else spark.read.schema(nanoseconds.schema)
+        found = reader.option("mergeSchema", path is None or path.is_dir()).parquet(location.for_spark)
+        columns = tuple(found.columns)
     except Exception as error:
         raise _unreadable(error, table.name) from None
     check_names(columns, table.name)
     row_number = _technical("row_number", columns)
 
-    def numbered() -> DataFrame:
-        place = frame.metadataColumn("_metadata").getField("row_index")
-        return frame.withColumn(row_number, place + 1)
+    def frame(*further: str) -> DataFrame:
+        rows = found
+        if further:
+            rows = found.withColumn(row_number, found.metadataColumn("_metadata").getField("row_index") + 1)
+        if nanoseconds is None:
+            return rows
+        return rows.select(*(nanoseconds.right(F.col(quoted(c)), c).alias(c) for c in (*columns, *further)))
 
     single = path is not None and path.is_file()
     return Source(
-        frame, columns, table.name, replicate_column=table.replicate_column, number=numbered if single else None
-    )
-
-
-def _check_parquet(file: Path, name: str) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        names = pq.read_schema(file).names
-    except (pa.ArrowException, OSError) as error:
-        kind = "damaged, or not Parquet" if isinstance(error, pa.ArrowException) else error.strerror or "no access"
-        raise ConfigError(f"{name}: {file.name} cannot be read: {kind}") from None
-    check_names(names, name)
+        frame(), columns, table.name, replicate_column=table.replicate_column,
+        number=(lambda: frame(row_number)) if single else None,
+    )  # fmt: skip
 
 
 def _read_delta(spark: SparkSession, table: Table, location: _Location) -> Source:

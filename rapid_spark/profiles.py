@@ -12,7 +12,6 @@ from .io import Source, fault_of
 from .kinds import INFINITE, MARKERS, NUMBERS, Stored, kind_of, present, text_class
 
 Codes = Mapping[str, Sequence[str | int | float]]
-CORRUPT = -1  # the place of the corrupt-record column among the text columns
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,11 @@ def column_types(source: Source, columns: Iterable[str], codes: Codes | None = N
     if not texts:
         return TableTypes(types, 0)
     codes = codes or {}
-    cells = [
-        F.struct(F.lit(i).alias("i"), F.trim(present(source.column(n), stored[n], codes.get(n, ()))).alias("text"))
-        for i, n in enumerate(texts)
-    ]
+    cells = [present(source.column(n), stored[n], codes[n]) if n in codes else source.column(n) for n in texts]
     if source.corrupt:
-        cells.append(F.struct(F.lit(CORRUPT).alias("i"), source.column(source.corrupt).alias("text")))
-    values = source.frame.select(F.explode(F.array(*cells)).alias("cell")).select("cell.*").where("text is not null")
+        cells.append(F.when(source.column(source.corrupt).isNotNull(), F.lit("corrupt")))
+    values = source.frame.select(F.posexplode(F.array(*cells)).alias("i", "text"))
+    values = values.select("i", F.trim("text").alias("text")).where("text is not null and text <> ''")
     looked = values.select("i", text_class(F.col("text")).alias("class"), _marker().alias("marker"))
     counts = looked.groupBy("i").agg(
         F.bit_or("class").alias("classes"),
@@ -105,7 +102,7 @@ def column_types(source: Source, columns: Iterable[str], codes: Codes | None = N
             marker = MARKERS[row.pop("marker") - 1] if row["marker"] else None
             row.pop("i")
             types[name] = ColumnType(stored[name], source.is_text, **{**row, "marker": marker})
-    return TableTypes(types, rows[CORRUPT]["n_present"] if CORRUPT in rows else 0)
+    return TableTypes(types, rows[len(texts)]["n_present"] if len(texts) in rows else 0)
 
 
 def _marker() -> Column:

@@ -6,6 +6,7 @@ that nothing after this module has to think of odd names, file formats or dtypes
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Mapping
@@ -21,7 +22,8 @@ from .config import Config, SensitiveAttribute
 from .counts import (
     MAX_REPLICATES,
     Figures,
-    content_hash,
+    collect,
+    content_row,
     count_real,
     count_release,
     level_counts,
@@ -180,13 +182,16 @@ def align(
 
 
 def content_digest(source: Source) -> str:
-    """The digest of a table as `Aligned.release_digests` holds it. Jobs: one, two if it has text columns."""
+    """The digest of a table as `Aligned.release_digests` holds it. Jobs: one, two if it has text columns.
+
+    Raises:
+        ConfigError: a file turned out to be unreadable.
+    """
     types = column_types(source, source.columns)
     columns = [c for c in source.columns if c != source.replicate_column]
-    hashed = source.frame.select(*(content_hash(source, types, c).alias(f"h{i}") for i, c in enumerate(columns)))
-    sums = digest.row_sums({c: F.col(f"h{i}") for i, c in enumerate(columns)})
-    totals = [total.alias(name) for name, total in sums.items()]
-    row = hashed.agg(F.count(F.lit(1)).alias("n"), *totals).collect()[0]
+    rows = source.frame.select(content_row(source, types, columns).alias("content"))
+    sums = digest.row_sums([F.col("content")])
+    row = collect(rows.agg(F.count(F.lit(1)).alias("n"), *sums), source)[0]
     return digest.combine(columns, row.asDict(), row["n"])
 
 
@@ -229,13 +234,16 @@ def _decide(tables: Tables, types: Mapping[str, TableTypes], config: Config, not
 
 
 def _seen(name: str, tables: Tables, types: Mapping[str, TableTypes]) -> list[Seen]:
-    seen = []
-    for found in tables.all:
-        column = types[found.place].columns[found.columns[name]]
-        value = present(found.source.column(found.columns[name]), column.stored)
-        rows = found.source.frame.where(value.isNotNull()).limit(1)
-        seen.append(Seen(found.spoken, column, rows.isEmpty))
-    return seen
+    return [
+        Seen(t.spoken, types[t.place].columns[t.columns[name]], functools.partial(_is_empty, t, name, types[t.place]))
+        for t in tables.all
+    ]
+
+
+def _is_empty(found: Found, name: str, types: TableTypes) -> bool:
+    column = found.columns[name]
+    value = present(found.source.column(column), types.columns[column].stored)
+    return found.source.frame.where(value.isNotNull()).limit(1).isEmpty()
 
 
 def _count(

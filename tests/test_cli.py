@@ -90,6 +90,14 @@ def test_an_unknown_error_hides_its_text_and_is_exit_code_3() -> None:
     assert "CAST_INVALID_INPUT" in message and "Anna" not in message
 
 
+def test_what_the_machine_lacks_is_exit_code_3_with_its_remedy() -> None:
+    from rapid_spark.session import SessionError
+    from rapid_spark.warehouse import StoreError
+
+    for error in (SessionError("install Java"), StoreError("written by others")):
+        assert entry.fault(error) == (3, str(error))
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143)])
 def test_an_interrupted_run_is_exit_code_3(error: BaseException) -> None:
     assert entry.fault(error)[0] == 3
@@ -156,6 +164,35 @@ def test_the_template_is_valid_and_holds_every_setting_with_its_default() -> Non
         assert getattr(config, section) == getattr(defaults, section)
     for name in Config.model_fields:
         assert f"\n{name}:" in text or f"\n# {name}:" in text
+
+
+@pytest.mark.parametrize(("width", "tables"), [(80, 2), (160, 1)])
+def test_the_finding_fits_the_terminal_without_cut_figures(width: int, tables: int) -> None:
+    import io
+
+    import pandas as pd
+    from rich.console import Console
+
+    from rapid_spark.cli import finding
+    from rapid_spark.results import SUMMARY, frame
+
+    row = {
+        "registry": "r", "release_id": "1", "replicate": 1, "scored_on": "original", "qi_set": "all", "attacker": "rf",
+        "sensitive_attribute": "disease_status", "measure": "normalized_gain", "target_type": "categorical", "threshold": 0.3,
+        "status": "ok", "n": 20000, "n_at_risk": 14980, "rapid": 0.749, "ci_low": 0.743, "ci_high": 0.754,
+        "ci_method": "wilson", "confidence": 0.95, "baseline_rate": 0.407, "excess": 0.342, "n_confident_claims": 17518,
+        "claims_correct": 0.843, "accuracy": 0.809, "majority_rate": 0.593, "quasi_identifiers": ["age"], "weighting": "none",
+    }  # fmt: skip
+    failed = row | {"attacker": "lm", "status": "undefined", "reason": "no categorical attribute", "rapid": None}
+    summary: pd.DataFrame = frame([row, row | {"attacker": "cart", "rapid": 0.729}, failed], SUMMARY)
+    text = io.StringIO()
+    finding.show(summary, Console(file=text, width=width))
+    lines = text.getvalue().splitlines()
+    rows = [line for line in lines if line.startswith(" disease_status ")]
+    assert len(rows) == 2 * tables and not any("…" in line or len(line) > width for line in rows)
+    assert "disease_status: maximum 74.9 % (rf), mean 73.9 % over 2 attackers." in lines
+    assert any(line.startswith("undefined: disease_status, lm") for line in lines)
+    assert all(figure in text.getvalue() for figure in ("74.9 %", "[74.3 %, 75.4 %]", "+34.2", "84.3 % of 17,518"))
 
 
 def test_init_writes_a_file_that_loads_and_never_replaces_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import gzip
 import os
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -178,6 +179,20 @@ def test_a_parquet_folder_is_one_table_with_all_its_columns(spark, tmp_path):
     assert source.frame.count() == 2
 
 
+def test_times_to_the_nanosecond_in_parquet_are_read(spark, tmp_path):
+    naive = pd.Series(pd.to_datetime(["1850-03-01 10:00:00.000001999", "2021-03-01", None], format="ISO8601"))
+    frame = pd.DataFrame({"a.`b": naive, "z": naive.dt.tz_localize("UTC"), "c": pd.Series(["x", None, "y"], dtype="category")})
+    frame["small"] = np.array([1, 2, 255], "uint8")
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    source = read(spark, tmp_path / "t.parquet").numbered()
+    assert [field.dataType.typeName() for field in source.frame.schema][:2] == ["timestamp_ntz", "timestamp"]
+    found = source.frame.select(*(F.col(f"`{c.replace('`', '``')}`").cast("string") for c in source.frame.columns)).collect()
+    assert [tuple(row) for row in found] == [
+        ("1850-03-01 10:00:00.000001", "1850-03-01 10:00:00.000001", "x", "1", "1"),
+        ("2021-03-01 00:00:00", "2021-03-01 00:00:00", None, "2", "2"), (None, None, "y", "255", "3"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("damage", ["truncated", "text", "middle"])
 def test_damaged_parquet_is_refused(spark, tmp_path, damage):
     path = tmp_path / "people.parquet"
@@ -276,6 +291,8 @@ SERIES = {
     "nothing": (pd.Series([None, None], dtype=object), [None, None]),
     "sparse": (pd.Series(pd.arrays.SparseArray([0, 1, 0])), [0, 1, 0]),
     "small": (pd.Series([1, 2], dtype="int8"), [1, 2]),
+    "identifiers": (pd.Series([uuid.UUID(int=1), None]), [str(uuid.UUID(int=1)), None]),
+    "lists": (pd.Series([[1], None], dtype=object), [[1], None]),
     "arrow": (pd.Series(["a", None], dtype=pd.ArrowDtype(pa.string())), ["a", None]),
 }
 

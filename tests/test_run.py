@@ -333,11 +333,13 @@ def sleeping(folder: Path, tmp_path: Path) -> Callable[[str], subprocess.Popen[s
             env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
         )  # fmt: skip
         assert process.stderr is not None
+        said = []
         for text in process.stderr:
+            said.append(text)
             if text.startswith("{") and json.loads(text).get("stage", "").startswith("scoring"):
                 break
         time.sleep(8)  # until the job is under way
-        assert process.poll() is None
+        assert process.poll() is None, "".join(said)
         return process
 
     return start

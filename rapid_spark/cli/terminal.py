@@ -45,7 +45,13 @@ class Terminal:
         """Show the tasks of this session while a stage runs."""
         from rapid_spark import session
 
-        self.tasks = lambda: session.tasks(spark)
+        def tasks() -> tuple[int, int] | None:
+            try:
+                return session.tasks(spark)
+            except Exception:  # the session ends while its tasks are asked for
+                return None
+
+        self.tasks = tasks
 
     def stage(self, name: str) -> None:
         """End the stage before and show that this one runs."""

@@ -185,27 +185,26 @@ class Network:
         return np.ravel_multi_index([rows[:, p] for p in parents], sizes).astype(np.int64)
 
 
-def fit(
-    structure: Structure, first: int, families: Sequence[npt.NDArray[np.generic]], scale: float, total: float
-) -> Network:
+def fit(structure: Structure, first: int, families: Sequence[npt.NDArray[Any]], scale: float) -> Network:
     """The conditionals of the columns from position `first` on, from noisy counts of their families.
 
-    Each table is brought to the simplex of the declared total; every parents' cell then gets `scale` records
-    spread as the column is over all cells, so that cells with nothing but noise follow the margin.
+    All families count the same records; their number is estimated from all, the smaller tables weighing more, and each
+    table is brought to the simplex of that total. Every parents' cell then gets `scale` records spread as the column
+    is over all cells, so that cells with nothing but noise follow the margin.
 
     Args:
         structure: order and parents.
         first: the first position that is ever drawn.
         families: noisy counts of `structure.family(i)` for i from `first` on.
         scale: of the noise in one cell, in records.
-        total: about how many records were counted, from declared constants.
     """
+    precision = [1 / np.size(f) for f in families]
+    total = max(sum(w * float(np.sum(f)) for w, f in zip(precision, families, strict=True)) / sum(precision), 1.0)
     weights = []
     for position, noisy in zip(range(first, len(structure.domains)), families, strict=True):
         size = structure.domains[position].size
-        cells = margins.simplex(np.asarray(noisy, dtype=np.float64), max(total, 1.0)).reshape(-1, size)
-        margin = cells.sum(axis=0) / cells.sum()
-        smoothed = cells + max(scale, 1.0) * margin
+        cells = margins.simplex(np.asarray(noisy, dtype=np.float64), total).reshape(-1, size)
+        smoothed = cells + max(scale, 1.0) * cells.sum(axis=0) / total
         whole = np.rint(WEIGHT_UNIT * smoothed).astype(np.int64)
         whole[whole.sum(axis=1) == 0] = 1
         weights.append(whole)

@@ -80,7 +80,7 @@ def learn(planned: Plan, count: Count) -> Network:
     families = [structure.family(i) for i in range(first, len(structure.domains))]
     scale = planned.parameters_scale
     noisy = [noise.add_laplace(c, scale) for c in count("parameters", families)]
-    return model.fit(structure, first, noisy, scale, planned.n_declared * planned.shares[1])
+    return model.fit(structure, first, noisy, scale)
 
 
 def buy_support(planned: Plan, kept_counts: noise.Counts) -> plausible.Support:
