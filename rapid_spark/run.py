@@ -138,10 +138,11 @@ class _Run:
         )
         assessment: Assessment | None = None
         try:
-            self._start_tracking()
             with tempfile.TemporaryDirectory(prefix="rapid-spark-") as folder:
                 keep = models.keeper(Path(folder)) if self._stores_models else None
                 with tracking.without_autologging():
+                    # only now: MLflow's modules import each other, so two threads must not import them at once
+                    self._start_tracking()
                     assessment = evaluation.evaluate(
                         self.spark,
                         self.tables.original,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
@@ -313,6 +315,26 @@ def test_the_demo_ends_with_finding_places_and_what_to_try_next(
     summary = DeltaTable(store / "risk_summary").to_pandas()
     assert dict(summary.groupby("status").size()) == {"ok": 8, "undefined": 2}
     assert set(summary["n"].dropna()) == {20_000}
+
+
+def test_autologging_is_settled_before_the_tracking_thread_imports_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    @contextlib.contextmanager
+    def settled() -> Iterator[None]:
+        order.append("autologging")
+        yield
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise RuntimeError("far enough")
+
+    monkeypatch.setattr(run.tracking, "without_autologging", settled)
+    monkeypatch.setattr(run._Run, "_start_tracking", lambda self: order.append("thread"))
+    monkeypatch.setattr(run.evaluation, "evaluate", stop)
+    clock = run.Clock(lambda _: None, {})
+    with pytest.raises(RuntimeError, match="far enough"):
+        run._Run(MagicMock(), parse({}), "run-o", "evaluate", MagicMock(), MagicMock(), clock).go()
+    assert order == ["autologging", "thread"]
 
 
 def test_a_password_in_the_tracking_uri_is_not_recorded() -> None:
