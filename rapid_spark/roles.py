@@ -140,6 +140,8 @@ def find_all(
     real = find(_numbered(original, "the original", config, faults), "the original", own, faults, warnings, real=True)
     for name in config.columns.missing_codes:
         find(original, "the original", [Named("columns.missing_codes", name)], faults, [])
+    for name in config.recode:
+        find(original, "the original", [Named("recode", name)], faults, [])
     for name in config.columns.types:
         if name not in config.all_quasi_identifiers:
             faults.append(f"columns.types: {name!r} is not among the quasi-identifiers")
