@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .config import Config, SensitiveAttribute
+from .granularity import fitting, shown
 from .kinds import (
     BOOLEAN,
     CODE,
@@ -22,7 +23,6 @@ from .kinds import (
     only,
 )
 from .profiles import ColumnType
-from .recode.labels import fitting, shown
 
 NUMERIC_TEXT = NUMBERS | CODE | NAN | INFINITE
 CLASSES = {"number": NUMERIC_TEXT, "boolean": BOOLEAN, "time": DATE | TIMESTAMP}  # of a family's text values

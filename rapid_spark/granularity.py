@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..kinds import MARKERS
+from .kinds import MARKERS
 
 MOSTLY = 0.8  # share of the labels that must have a form
 MOST_LABELS = 40  # shown in a proposal

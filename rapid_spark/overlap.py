@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from .agreement import Notes
 from .findings import Counted
+from .granularity import fitting, shown
 from .normalise import Plan, Variable, frame_of
-from .recode.labels import fitting, shown
 from .roles import Found
 
 HARDLY = 0.1  # share of the levels of the table with fewer

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 ROWS = (
     ("version", "locks", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
-    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
+    ("session", "csvfile", "granularity", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
     ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
     ("profiles", "relations", "report", "roles", "store", "summary"),
     ("agreement", "recode", "continuous", "continuous_null", "drivers"),
@@ -22,7 +22,7 @@ ROWS = (
     ("counts",),
     ("findings", "overlap"),
     ("schema",),
-    ("training",),
+    ("training", "decisions"),
     ("control", "models", "pipeline"),
     ("rows",),
     ("evaluation",),

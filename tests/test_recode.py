@@ -8,8 +8,8 @@ import pytest
 
 from rapid_spark import io
 from rapid_spark.config import ConfigError, Recode, Table, parse_as
+from rapid_spark.granularity import fitting
 from rapid_spark.recode.apply import Step, counts, recode_table
-from rapid_spark.recode.labels import fitting
 from rapid_spark.schema import SchemaError, align, content_digest
 
 AGES = [17, 18, 29, 30, 64, 65, 90, None]

@@ -27,6 +27,8 @@ COMMANDS = {
     "evaluate": ("evaluate:evaluate", "RAPID of one release of a registry."),
     "query": ("query:query", "SQL over the store's tables and views."),
     "report": ("report:report", "One self-contained HTML file about a run."),
+    "decide": ("decide:decide", "Record a person's decision on a release."),
+    "verify": ("decide:verify", "Check that a file is the release that was judged and approved."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 

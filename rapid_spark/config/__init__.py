@@ -3,6 +3,7 @@
 from .base import ConfigError, Model, Name, Share, check_identifier, parse_as, suggest
 from .evaluation import Config, parse_attribute, settings_json
 from .loading import load, load_as, parse, parse_set, read
+from .recode import Bands, Hierarchy, Mask, Recode
 from .sections import (
     ERRORS,
     MEASURES,
@@ -21,8 +22,8 @@ from .sections import (
 )
 
 __all__ = [
-    "ERRORS", "MEASURES", "Attacker", "Baseline", "Columns", "Config", "ConfigError", "Drivers", "Intervals", "Model",
-    "Name", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
-    "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read", "settings_json",
-    "suggest",
+    "ERRORS", "MEASURES", "Attacker", "Bands", "Baseline", "Columns", "Config", "ConfigError", "Drivers", "Hierarchy",
+    "Intervals", "Mask", "Model", "Name", "Recode", "SensitiveAttribute", "Session", "Share", "Store", "Table",
+    "Threshold", "Tracking", "Training", "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute",
+    "parse_set", "read", "settings_json", "suggest",
 ]

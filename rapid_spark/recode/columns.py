@@ -8,8 +8,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from ..config import Bands, Mask, Recode
+from ..granularity import cut_labels
 from ..kinds import Stored, as_label, as_number, present
-from .labels import cut_labels
 
 DIGITS = 9  # of a position among bands: 0.3 / 0.1 is the begin of the fourth band of width 0.1, not the third's end
 
