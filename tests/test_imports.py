@@ -27,7 +27,7 @@ ROWS = (
     ("rows",),
     ("evaluation",),
     ("preparation",),
-    ("run",),
+    ("run", "advice"),
     ("cli",),
     ("__main__",),
 )

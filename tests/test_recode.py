@@ -205,8 +205,12 @@ def test_a_coarser_release_is_refused_by_name_with_the_recode_that_fits(spark, t
         aligned(spark, tmp_path, people(60, 1), release)
     assert "recode: {age: {bands: {width: 10, style: range}}} does so to the original" in str(fault.value)
     zips = {"quasi_identifiers": ["zip"]}
-    with pytest.raises(SchemaError, match=r"'zip': of 4 levels .* recode: {zip: {mask: {keep: 2, character: \"\*\"}}} does"):
+    with pytest.raises(SchemaError, match=r"'zip': whole numbers .* recode: {zip: {mask: {keep: 2, character: \"\*\"}}} does"):
         aligned(spark, tmp_path, people(60, 1), release, **zips)
+    texts, masked = (people(60, 1).assign(zip=lambda f, end=end: "A" + f["zip"].str[:end]) for end in (5, 2))
+    masked["zip"] += "***"
+    with pytest.raises(SchemaError, match=r"'zip': of 4 levels .* recode: {zip: {mask: {keep: 3, character: \"\*\"}}} does"):
+        aligned(spark, tmp_path, texts, masked, **zips)
     merged = release.assign(zip=np.where(release["zip"] == "12***", "north", "south"))
     with pytest.raises(SchemaError, match=r"'zip': .*say how under recode.zip: merge"):
         aligned(spark, tmp_path, people(60, 1), merged, **zips)
