@@ -124,7 +124,11 @@ def content_row(source: Source, types: TableTypes, columns: Sequence[str]) -> Co
 
 def level_counts(original: DataFrame, plan: Plan) -> dict[str, dict[str | None, int]]:
     """Records by label (null: no value) for the column of each categorical target. Jobs: one, if there is one."""
-    wanted = [v.column for v in plan.targets if not v.numeric]
+    return level_columns(original, [v.column for v in plan.targets if not v.numeric])
+
+
+def level_columns(original: DataFrame, wanted: Sequence[str]) -> dict[str, dict[str | None, int]]:
+    """Records by label (null: no value) for each of several text columns. Jobs: one, if there is any."""
     counts: dict[str, dict[str | None, int]] = {column: {} for column in wanted}
     if wanted:
         pairs = (F.struct(F.lit(c).alias("target"), F.col(c).alias("label")) for c in wanted)

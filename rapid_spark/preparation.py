@@ -66,6 +66,8 @@ def ready(config: Config) -> Config:
     faults = [
         f"{name}: name a table, in the file or by --{name}" for name in ("original", "release") if not getattr(config, name)
     ]
+    if config.search.active:
+        faults.append("sensitive_attributes: all, and qi_sets with sizes, ask for a search: rapid-spark search does it")
     for part in (_check_store, _check_attackers, tracking.check):
         try:
             part(config)

@@ -131,7 +131,7 @@ def find_all(
     """Find every named column in every table; what is missing or contradictory goes to `faults`. Runs no job."""
     if not config.all_quasi_identifiers:
         faults.append(f"quasi_identifiers: name what an attacker may know of a person; {_choices(original)}")
-    if not config.sensitive_attributes:
+    if not config.sensitive_attributes and not config.search.active:
         faults.append(f"sensitive_attributes: name what nobody should be able to guess; {_choices(original)}")
     if not releases:
         faults.append("release: name at least one table")

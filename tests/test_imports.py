@@ -28,6 +28,7 @@ ROWS = (
     ("evaluation",),
     ("preparation",),
     ("run", "advice"),
+    ("surface",),
     ("cli",),
     ("__main__",),
 )

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": ("report:report", "One self-contained HTML file about a run."),
     "decide": ("decide:decide", "Record a person's decision on a release."),
     "verify": ("decide:verify", "Check that a file is the release that was judged and approved."),
+    "search": ("search:search", "Which attribute is learnt best, and from which columns."),
     "advise": ("advise:advise", "What to change in a release: steps, re-evaluated and ranked."),
     "recode": ("advise:recode", "Make a release coarser as the configuration says."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),

@@ -4,6 +4,7 @@ from .base import ConfigError, Model, Name, Share, check_identifier, parse_as, s
 from .evaluation import Config, parse_attribute, settings_json
 from .loading import load, load_as, parse, parse_set, read
 from .recode import Bands, Hierarchy, Mask, Recode
+from .search import Search
 from .sections import (
     ERRORS,
     MEASURES,
@@ -23,7 +24,7 @@ from .sections import (
 
 __all__ = [
     "ERRORS", "MEASURES", "Attacker", "Bands", "Baseline", "Columns", "Config", "ConfigError", "Drivers", "Hierarchy",
-    "Intervals", "Mask", "Model", "Name", "Recode", "SensitiveAttribute", "Session", "Share", "Store", "Table",
+    "Intervals", "Mask", "Model", "Name", "Recode", "Search", "SensitiveAttribute", "Session", "Share", "Store", "Table",
     "Threshold", "Tracking", "Training", "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute",
     "parse_set", "read", "settings_json", "suggest",
 ]

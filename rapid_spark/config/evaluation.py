@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from .base import Model, Name, check_identifier
 from .recode import Recode
+from .search import Search, short_forms
 from .sections import (
     MEASURES,
     Attacker,
@@ -47,6 +48,7 @@ class Config(Model):
     recode: dict[str, Recode] = Field(
         default_factory=dict, description="per column, how it was coarsened for the release: done to the original too"
     )
+    search: Search = Search()
     attackers: tuple[Attacker, ...] = (Attacker(name="rf"),)
     allow_code: bool = False
     measures: tuple[Measure, ...] = ("normalized_gain",)
@@ -86,6 +88,11 @@ class Config(Model):
     def _attackers(cls, value: Any) -> Any:
         value = [value] if isinstance(value, (str, dict, Attacker)) else value
         return [{"name": v} if isinstance(v, str) else v for v in value]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _search(cls, value: Any) -> Any:
+        return short_forms(value)
 
     @model_validator(mode="before")
     @classmethod
