@@ -46,7 +46,8 @@ class Config(Model):
     )
     sensitive_attributes: tuple[SensitiveAttribute, ...] = ()
     recode: dict[str, Recode] = Field(
-        default_factory=dict, description="per column, how it was coarsened for the release: done to the original too"
+        default_factory=dict,
+        description="per column, how the release was coarsened, which is done to the original too: {age: {bands: 10}}",
     )
     search: Search = Search()
     attackers: tuple[Attacker, ...] = (Attacker(name="rf"),)
