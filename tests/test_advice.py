@@ -232,3 +232,25 @@ def test_advice_lowers_the_rate_under_the_limit_and_exactly_that_file_is_cleared
     pd.read_csv(tmp_path / "release.csv").iloc[1:].to_csv(tmp_path / "release.csv", index=False)
     code, _, said = run(*advice)
     assert code == 2 and "has changed since it was judged" in said
+
+
+def test_settings_of_an_audit_are_told_in_the_registrys_own_names() -> None:
+    from rapid_spark.advice.audited import own_names
+    from rapid_spark.config import Config, parse
+
+    common = parse({
+        "columns": {"key": "record_id", "missing_codes": {"gender": ["?"]}},
+        "quasi_identifiers": ["age", "gender", "education"], "baseline": {"by": ["gender"]},
+        "sensitive_attributes": [{"name": "disease", "type": "categorical", "sensitive_levels": ["diabetic"]}],
+        "recode": {"education": {"merge": {"some": ["low", "medium"]}}, "age": {"bands": 10}},
+    })  # fmt: skip
+    own = parse(own_names(
+        common.model_dump(mode="json"), {"sex": "gender", "id": "record_id", "diagnosis": "disease", "edu": "education"},
+        {"gender": {"f": "female"}, "education": {"1": "low", "2": "medium"}, "disease": {"E11": "diabetic"}},
+    ))  # fmt: skip
+    assert isinstance(own, Config)
+    assert (own.columns.key, own.sets["all"], own.baseline.by) == (("id",), ("age", "edu", "sex"), ("sex",))
+    assert own.columns.types == {"edu": "categorical", "sex": "categorical"} and own.columns.missing_codes == {"sex": ("?",)}
+    (attribute,) = own.sensitive_attributes
+    assert (attribute.name, attribute.sensitive_levels) == ("diagnosis", ("E11",))
+    assert own.recode["edu"].merge == {"some": ("1", "2")} and own.recode["age"].bands is not None
