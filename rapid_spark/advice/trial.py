@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..preparation import Tables
 from ..profiles import column_types
 from ..recode.apply import Step as RecodeStep
 from ..recode.apply import recode_table
+from ..sidebyside import inherited
 from .ranking import Limit, Result, exceeded, figures
 from .steps import Column, Step
 from .utility import Loss, loss
@@ -103,7 +104,8 @@ class Bench:
         workers = max(1, min(MOST_SIDE_BY_SIDE, cores, len(steps)))
         found: dict[int, Result] = {}
         with ThreadPoolExecutor(workers) as pool:
-            futures = {pool.submit(self._try, s, max(1, cores // workers)): i for i, s in enumerate(steps)}
+            calls = [functools.partial(self._try, s, max(1, cores // workers)) for s in steps]
+            futures = {pool.submit(inherited(self.spark, call)): i for i, call in enumerate(calls)}
             try:
                 for done in as_completed(futures):
                     found[futures[done]] = done.result()
@@ -117,9 +119,8 @@ class Bench:
         started = time.perf_counter()
         nothing = Result(step, {}, {}, Loss(0.0, 0.0))
         try:
-            with _tagged(self.spark, self.run_id):
-                summary = self._summary(step, cores)
-                cost = self._loss(step)
+            summary = self._summary(step, cores)
+            cost = self._loss(step)
         except (ConfigError, schema.SchemaError, AttackerError) as error:
             return Result(step, {}, {}, nothing.loss, reason=_first_line(error))
         except Exception as error:  # one broken step must not take the others with it
@@ -200,15 +201,6 @@ def _column(source: Source, name: str) -> str:
     """The column of a table that a name of the configuration means (`roles.find`)."""
     near = [c for c in source.columns if c.lower() == name.lower()]
     return name if name in source.columns or len(near) != 1 else near[0]
-
-
-@contextmanager
-def _tagged(spark: Any, tag: str) -> Iterator[None]:
-    session.add_tag(spark, tag)
-    try:
-        yield
-    finally:
-        session.remove_tag(spark, tag)
 
 
 def _first_line(error: Exception) -> str:
