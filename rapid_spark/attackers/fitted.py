@@ -70,8 +70,12 @@ class Fitted:
         """Names of the features, the most important first; by name where the estimator does not rank them."""
         return tuple(self.features[i].name for i in self.order)
 
+    def codes(self, frame: pd.DataFrame) -> np.ndarray:
+        """Rows as numbers, (n, len(features)): codes of levels and scaled values; NaN is unknown or missing."""
+        return encode(self.columns, frame)
+
     def _apply(self, frame: pd.DataFrame, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-        z = encode(self.columns, frame)
+        z = self.codes(frame)
         back = None
         if self.distinct:
             z, back = distinct_rows(z, self.order)
