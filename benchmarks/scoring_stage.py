@@ -44,7 +44,7 @@ def main() -> None:
         seconds = {"raw": _raw(fits[0], original, cores)}
         spark = session.get()
         table = spark.read.parquet(str(Path(folder, "original.parquet"))).select(*columns).withColumn("n", F.lit(1))
-        _stage(spark, table.limit(1000), fits[:1], columns, 1000, cores)  # Spark's first jobs and workers are not the stage's
+        _stage(spark, table.limit(1000), fits[:1], columns, 1000, cores)  # first jobs and workers are not the stage's
         seconds["one attacker"] = _stage(spark, table, fits[:1], columns, len(original), cores)
         seconds["two attackers"] = _stage(spark, table, fits, columns, len(original), cores)
         spark.stop()
