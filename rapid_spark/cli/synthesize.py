@@ -41,7 +41,7 @@ cart_options = together(
 @click.option("--replicates", type=click.IntRange(1, 1000), default=1, show_default=True, help="Number of copies.")
 @click.option("--records", type=click.IntRange(1), metavar="N", help="Records of a copy.  [default: as the original]")
 @click.option(
-    "--generator", "text", default="cart", show_default=True, metavar="NAME[:OPTION=VALUE,..]",
+    "--generator", "--synthesizer", "text", default="cart", show_default=True, metavar="NAME[:OPTION=VALUE,..]",
     help="cart, rows, sdv:model=GaussianCopula, 'command:program {original} {release} {n} {seed}', or a class by its "
     "import path; the last two with --allow-code.",
 )  # fmt: skip
@@ -103,7 +103,8 @@ def made(text: str, cart: dict[str, Any], allow_code: bool, seed: int | None) ->
     """
     from rapid_spark.synthesizers import Generator
 
-    given = {k: list(v) if isinstance(v, tuple) else v for k, v in cart.items() if v is not None and v is not False and v != ()}
+    said = {k: v for k, v in cart.items() if v is not None and v is not False and v != ()}
+    given = {k: list(v) if isinstance(v, tuple) else v for k, v in said.items()}
     try:
         generator = Generator.parse(text)
         if given and generator.kind != "cart":

@@ -94,11 +94,12 @@ def _imported(path: str, options: Mapping[str, Any]) -> Synthesizer:
         found = getattr(importlib.import_module(module_name), name, None)
     except ImportError:
         raise ValueError(f"generator {path!r}: there is no module {module_name!r} to import") from None
-    if found is None or not (inspect.isclass(found) and hasattr(found, "fit") and hasattr(found, "sample")):
+    if not (inspect.isclass(found) and hasattr(found, "fit") and hasattr(found, "sample")):
         raise ValueError(f"generator {path!r}: {name} is no class with fit(frame) and sample(n, seed)")
-    build: Callable[..., Synthesizer] = found
+    build: Any = found
     try:
-        return build(**options)
+        made: Synthesizer = build(**options)
+        return made
     except TypeError as error:
         raise ValueError(f"generator {path!r}: {error}") from None
 
