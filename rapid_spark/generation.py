@@ -20,6 +20,7 @@ from .scoring import ship
 from .synthesizers import Synthesizer
 
 CHUNK = 200_000  # records drawn at once; more are drawn in such pieces, by the workers
+DELTA_REFUSES = set(" ,;{}()\n\t=")  # in column names
 ENDINGS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".delta": "delta", "": "delta"}
 
 
@@ -81,6 +82,10 @@ def generate(
     Raises:
         ConfigError: the generator cannot learn from the table, or a place cannot be written.
     """
+    odd = [name for name in people.kinds if set(name) & DELTA_REFUSES]
+    if where.form == "delta" and odd:
+        names = ", ".join(map(repr, odd[:8]))
+        raise ConfigError(f"--output: Delta takes no spaces, commas or brackets in column names ({names}): use Parquet or CSV")
     proper = bool(getattr(synthesizer, "proper", False))
     written = []
     try:
