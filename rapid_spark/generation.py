@@ -85,7 +85,7 @@ def generate(
     odd = [name for name in people.kinds if set(name) & DELTA_REFUSES]
     if where.form == "delta" and odd:
         names = ", ".join(map(repr, odd[:8]))
-        raise ConfigError(f"--output: Delta takes no spaces, commas or brackets in column names ({names}): use Parquet or CSV")
+        raise ConfigError(f"--output: Delta takes no spaces, commas or brackets in column names ({names}): write CSV")
     proper = bool(getattr(synthesizer, "proper", False))
     written = []
     try:
