@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from rapid_spark import assess
 from rapid_spark.cli import entry
 from rapid_spark.config import Attacker, ConfigError
 from rapid_spark.simulate import registry
@@ -305,3 +306,25 @@ def test_the_commands_give_the_documents_of_the_contract(
     assert document["ci_low"] <= document["mean"] <= document["ci_high"]
     assert [g["generator"] for g in document["generators"]] == ["cart", "rows"]
     assert (tmp_path / "cv.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_rates_of_one_process_are_those_of_the_pipeline(spark: Any) -> None:
+    original, release = registry(250, 4, seed=11), registry(250, 4, seed=12)
+    original.loc[3:9, "education"], original.loc[2, "income"] = None, np.nan
+    attributes = {"disease_status": "categorical", "income": "continuous"}
+    known = {name: kind for name, kind in simulation.KINDS.items() if name != "income"}
+    assessment = assess(original, release, {
+        "quasi_identifiers": list(known), "sensitive_attributes": list(attributes),
+        "attackers": [{"name": "rf", "parameters": TREE.parameters}], "training": {"seed": 5},
+        "intervals": {"bootstrap": 50, "permutations": 0},
+        "drivers": {"subgroups": False, "patterns": 0, "attribution": False},
+    })
+    assessment.close()
+    for (name, kind), row in zip(attributes.items(), assessment.summary.to_dict("records"), strict=True):
+        question = local.Question(known, name, kind, "class" if kind == "categorical" else "drop")
+        people, published_rows = local.plain(original, question), local.plain(release, question)
+        fitted = local.fit(published_rows, question, "rf", TREE.parameters, 5)
+        found = local.rates(fitted, people, question, local.Rule.of(people, question), [row["threshold"]])
+        assert (found.n, found.rates[0]) == (row["n"], pytest.approx(row["rapid"], abs=1e-12))
+        assert found.quality == pytest.approx(row["accuracy" if kind == "categorical" else "mae"], abs=1e-9)

@@ -23,6 +23,7 @@ from rapid_spark.plots import COLOURS, GREY, MARKERS, SIZE, STYLES
 from .simulation import ALL, ALONE, Outcome
 
 FORMATS = (".png", ".svg", ".pdf")
+LABEL = 32  # characters of a generator's name
 Row = Mapping[str, Any]
 
 
@@ -161,10 +162,16 @@ def draw_folds(generators: Sequence[Row], threshold: float, target: str) -> Figu
             if generator["ci_low"] is not None:
                 axes.plot([generator["ci_low"], generator["ci_high"]], [i, i], color=COLOURS[0], linewidth=1.4)
             axes.plot([generator["mean"]], [i], "o", color=COLOURS[0], markersize=6, label="mean held out, with interval")
-    axes.set_yticks(np.arange(len(generators)), [g["generator"] for g in generators], parse_math=False)
+    axes.set_yticks(np.arange(len(generators)), [_short(str(g["generator"])) for g in generators], parse_math=False)
     axes.set_ylim(len(generators) - 0.4, -0.6)
     axes.set_xlabel(f"share of people at risk (threshold {threshold:g}): {target}", parse_math=False)
     return _finished(figure, axes, vertical=False, zoom=True)
+
+
+def _short(text: str) -> str:
+    """A name cut in its middle: of a command or an import path both ends tell."""
+    text = " ".join(text.split())
+    return text if len(text) <= LABEL else f"{text[: LABEL // 2]}…{text[-LABEL // 2 + 1:]}"
 
 
 def _axes(width: float, height: float) -> tuple[Figure, Axes]:
