@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from .config import ConfigError
 from .microdata import Microdata
 from .scoring import ship
-from .synthesizers import Synthesizer
+from .synthesizers import CartSynthesizer, Synthesizer
 
 CHUNK = 200_000  # records drawn at once; more are drawn in such pieces, by the workers
 DELTA_REFUSES = set(" ,;{}()\n\t=")  # in column names
@@ -133,7 +133,7 @@ def drawn_on_spark(
 
 def _by_pieces(synthesizer: Synthesizer) -> bool:
     """Whether records drawn in pieces are as good as those drawn at once, and a piece costs only its own draw."""
-    return type(synthesizer).__name__ == "CartSynthesizer"
+    return isinstance(synthesizer, CartSynthesizer)
 
 
 def _write_small(spark: SparkSession, frame: pd.DataFrame, people: Microdata, path: Path, where: Place) -> None:
