@@ -173,7 +173,7 @@ def test_a_fold_that_broke_leaves_a_mean_without_interval() -> None:
     ("number", "options", "said"),
     [
         (5, {}, "there are 1, 2, 3, 4"),
-        (2, {"repetitions": 1}, "needs at least 2"),
+        (2, {"repetitions": 0}, "at least 1 is needed"),
         (2, {"kappas": [-1]}, "--kappa is -1"),
         (2, {"taus": [1]}, "--tau is 1"),
     ],

@@ -102,7 +102,7 @@ def plan(
 
     Args:
         number: 1 to 4.
-        repetitions: simulated registries at each kappa, at least 2; the paper's number when left out.
+        repetitions: simulated registries at each kappa; the paper's number when left out.
         kappas: in place of the study's own.
         taus: in place of the study's own.
 
@@ -113,8 +113,8 @@ def plan(
         raise ConfigError(f"there is no study {number}; there are {', '.join(map(str, STUDIES))}")
     study = STUDIES[number]
     repetitions = study.repetitions if repetitions is None else repetitions
-    if repetitions < 2:
-        raise ConfigError(f"--repetitions is {repetitions}; a standard deviation needs at least 2")
+    if repetitions < 1:
+        raise ConfigError(f"--repetitions is {repetitions}; at least 1 is needed, and 2 for a standard deviation")
     for kappa in kappas:
         if not (np.isfinite(kappa) and kappa >= 0):
             raise ConfigError(f"--kappa is {kappa}; it must be a finite number of at least 0")
