@@ -218,8 +218,10 @@ def test_published_figures_hold_against_themselves_and_a_shift_shows(number: int
         assert [c.holds for c in moved] == [False] and "cart -0.040" in comparison.open_questions(moved)[0]
 
 
-def test_study_3_notices_a_wrong_order() -> None:
+def test_study_3_notices_a_wrong_order_and_says_what_jumps() -> None:
     outcome = _outcome(3)
+    assert [note.split(" ")[0] for note in comparison.notes(outcome)] == ["education", "gender"]
+    assert "Repetitions: 0.24, 0.24" in comparison.notes(outcome)[0] and not comparison.notes(_outcome(4))
     for row in outcome.results:
         if row["variable"] == "income" and row["setting"] == "alone":
             row["mean"], row["difference"] = 0.70, 0.70 - 0.492

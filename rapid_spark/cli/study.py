@@ -64,7 +64,7 @@ def study(
     if output == "json":
         click.echo(dumps(_document(outcome, rows, checks, seed, figure)))
     elif output == "csv":
-        click.echo(pd.DataFrame(rows).to_csv(index=False), nl=False)
+        click.echo(pd.DataFrame(rows).drop(columns="values", errors="ignore").to_csv(index=False), nl=False)
     else:
         _show(outcome, rows, checks, figure)
     return 0 if outcome.results else 3
@@ -81,6 +81,7 @@ def _document(outcome: Any, rows: list[dict[str, Any]], checks: list[Any], seed:
         "seed": seed,
         "results": rows,
         "checks": [check.row() for check in checks],
+        "notes": comparison.notes(outcome),
         "open": comparison.open_questions(checks),
         "curves": [
             {"kappa": kappa, "attacker": attacker, "tau": tau, "mean": mean}
@@ -93,6 +94,8 @@ def _document(outcome: Any, rows: list[dict[str, Any]], checks: list[Any], seed:
 
 
 def _show(outcome: Any, rows: list[dict[str, Any]], checks: list[Any], figure: Path | None) -> None:
+    from rapid_spark.studies import comparison
+
     from . import finding
 
     out = finding.console()
@@ -109,6 +112,8 @@ def _show(outcome: Any, rows: list[dict[str, Any]], checks: list[Any], figure: P
     out.print(finding.frame_table([heads[i] for i in kept], [[line[i] for i in kept] for line in cells]))
     for check in checks:
         finding.say(out, f"{'holds  ' if check.holds else 'DIFFERS'}  {check.about}: {check.detail}")
+    for note in comparison.notes(outcome):
+        finding.say(out, f"note     {note}", "dim")
     if figure:
         finding.say(out, f"figure {figure}")
 

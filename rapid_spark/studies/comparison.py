@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .simulation import ALL, ALONE, Outcome
+from .simulation import ALL, ALONE, KINDS, Outcome
 
 LIMIT = 0.03  # between a mean of ours and a published one, studies 2 and 4
 LIMIT_SINGLY = 0.05  # study 3, or three standard errors of our mean where those are more
@@ -151,6 +151,22 @@ def with_limits(outcome: Outcome) -> list[dict[str, Any]]:
         most = limit(outcome, row)
         rows.append({**row, "limit": most, "within": None if most is None else abs(row["difference"]) <= most})
     return rows
+
+
+def notes(outcome: Outcome) -> list[str]:
+    """Why some figures of this study vary as they do, with the repetitions as evidence."""
+    found = []
+    for kappa, variable, setting, attacker in outcome.rates:
+        if setting != ALONE or KINDS[variable] != "categorical":
+            continue
+        column = outcome.thresholds.index(outcome.study.taus[0])
+        values = np.sort(outcome.rates[kappa, variable, setting, attacker][:, column])
+        found.append(
+            f"{variable} alone (kappa {kappa:g}): an attacker who knows one column of few levels gives one probability a "
+            "level, so RAPID jumps when a whole level passes its threshold, and a mean of few repetitions is less certain "
+            f"than their standard deviation says. Repetitions: {', '.join(f'{v:.2f}' for v in values)}."
+        )
+    return found
 
 
 def open_questions(found: Sequence[Check]) -> list[str]:

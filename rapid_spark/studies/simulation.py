@@ -241,6 +241,7 @@ def _row(
         "repetitions": len(values),
         "mean": mean,
         "sd": float(values.std(ddof=1)) if len(values) > 1 else None,
+        "values": [float(v) for v in values],
         "published_mean": paper.mean if paper else None,
         "published_sd": paper.sd if paper else None,
         "published_about": bool(paper and paper.about),
