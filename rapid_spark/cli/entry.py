@@ -27,6 +27,9 @@ COMMANDS = {
     "evaluate": ("evaluate:evaluate", "RAPID of one release of a registry."),
     "query": ("query:query", "SQL over the store's tables and views."),
     "report": ("report:report", "One self-contained HTML file about a run."),
+    "synthesize": ("synthesize:synthesize", "Synthetic copies of a table, by CART or another generator."),
+    "cv": ("cv:cv", "Cross-validation of one or several synthesizers."),
+    "study": ("study:study", "The paper's simulation studies, published figures beside ours."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 
