@@ -27,6 +27,8 @@ COMMANDS = {
     "evaluate": ("evaluate:evaluate", "RAPID of one release of a registry."),
     "query": ("query:query", "SQL over the store's tables and views."),
     "report": ("report:report", "One self-contained HTML file about a run."),
+    "dp": ("dp:dp", "Releases with differential privacy: histogram, entropy, synthetic, curve, plan."),
+    "ledger": ("ledger:ledger", "What was spent on a dataset, and its limit: show, set-budget."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 

@@ -99,7 +99,8 @@ class Place:
             writer.create()
         except Exception as error:
             if "ALREADY_EXISTS" in str(error):
-                raise StoreError(f"{self.shown} came to be while the release was drawn: it is lost, its budget spent") from None
+                lost = f"{self.shown} came to be while the release was drawn: it is lost, its budget spent"
+                raise StoreError(lost) from None
             raise
 
     def frame(self) -> Any:

@@ -34,7 +34,9 @@ class Range(Model):
     def _whole(self) -> Range:
         bins = (self.last - self.first) / self.width
         if not 1 <= bins <= MOST_BINS or abs(bins - round(bins)) > 1e-9 * max(bins, 1):
-            raise ValueError(f"from {self.first:g} to {self.last:g} is not 1 to {MOST_BINS:,} times a width of {self.width:g}")
+            raise ValueError(
+                f"from {self.first:g} to {self.last:g} is not 1 to {MOST_BINS:,} times a width of {self.width:g}"
+            )
         return self
 
     def edges(self) -> tuple[float, ...]:
