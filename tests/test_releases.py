@@ -43,7 +43,7 @@ def place(spark, tmp_path_factory):
     settings = {
         "dataset": "people", "original": str(folder / "people.csv"), "n_declared": N, "adjacency": "add_remove",
         "epsilon": 1.0, "public": True, "store": {"location": str(folder / "store")},
-        "domains": {"sex": {"levels": ["f", "m"]}, "age": {"edges": [0, 50, 100], "integer": True}, "ill": {"levels": ["True", "False"]}},
+        "domains": {"sex": {"levels": ["f", "m"]}, "age": {"edges": [0, 50, 100], "integer": True}, "ill": {"levels": [True, False]}},
     }  # fmt: skip
     (folder / "dp.yml").write_text(json.dumps(settings), encoding="utf-8")
     store = Store.open(spark, str(folder / "store"))
@@ -71,7 +71,7 @@ def test_a_histogram_is_drawn_once_and_its_history_and_ledger_agree(spark, place
     table = pd.DataFrame(spark.read.format("delta").load(first["output"]["tables"]).toPandas())
     true = people().groupby(["sex", "ill"]).size()
     for row in table[table["table"] == "sex*ill"].itertuples():
-        assert abs(row.noisy_count - true[row.bins[0], row.bins[1] == "True"]) < 60  # scale 2
+        assert abs(row.noisy_count - true[row.bins[0], row.bins[1] == "true"]) < 60  # scale 2
     assert table.groupby("table")["count"].sum().tolist() == pytest.approx([N, N])
     assert spark.read.format("delta").load(first["output"]["records"]).count() == 50
     # the table says which entry paid for it, in the one commit that made it
@@ -229,7 +229,7 @@ def test_synthetic_records_by_f_and_without_seeds(spark, place, capsys):
     records = spark.read.format("delta").load(seedless["output"]["records"]).toPandas()
     true = people()
     assert (records["sex"] == "f").mean() == pytest.approx((true["sex"] == "f").mean(), abs=0.06)
-    shares = [(f[f["sex"].eq("m")]["ill"].astype(str) == "True").mean() for f in (records, true)]
+    shares = [f[f["sex"].eq("m")]["ill"].astype(bool).mean() for f in (records, true)]
     assert shares[0] == pytest.approx(shares[1], abs=0.1)
 
 

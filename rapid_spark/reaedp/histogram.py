@@ -184,12 +184,10 @@ def _level(domain: Categories, kind: T.DataType) -> Column:
     if isinstance(kind, _NUMBERS):
         levels = F.array(*[F.lit(v) for v in _as_numbers(domain, kind)])
         return F.array_position(levels, source.cast("double")).cast("int") - 1
-    return (
-        F.array_position(F.array(*[F.lit(text_of(v)) for v in domain.levels]), source.cast("string")).cast(
-            "int"
-        )
-        - 1
-    )
+    text = source.cast("string")
+    if all(isinstance(v, bool) for v in domain.levels):
+        text = F.lower(text)  # TRUE, True and true are one value in a text file.
+    return F.array_position(F.array(*[F.lit(text_of(v)) for v in domain.levels]), text).cast("int") - 1
 
 
 def _interval(domain: Edges, kind: T.DataType) -> Column:
