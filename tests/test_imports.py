@@ -27,12 +27,12 @@ ROWS = (
     ("rows",),
     ("evaluation",),
     ("preparation",),
-    ("run",),
+    ("run", "releases"),
     ("cli",),
     ("__main__",),
 )
 WITHOUT_SPARK = ("config", "attackers", "policy", "reaedp")
-MAY_USE_SPARK = {"reaedp/histogram.py", "reaedp/plausible.py"}
+MAY_USE_SPARK = {"reaedp/histogram.py", "reaedp/curves.py"}
 CLASSIC_ONLY = re.compile(r"sparkContext|\b_jvm\b|\b_jsc\b|\.rdd\b|\b_jdf\b|SparkContext")
 
 

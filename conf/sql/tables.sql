@@ -346,9 +346,9 @@ CREATE TABLE IF NOT EXISTS dp_ledger (
   sensitivity double COMMENT 'sensitivity the noise was calibrated to',
   parameters string COMMENT 'declared parameters as JSON; nothing read off the data',
   entered_at timestamp NOT NULL COMMENT 'time of the row, UTC',
-  state string NOT NULL COMMENT 'entered (before the noise) or drawn'
+  state string NOT NULL COMMENT 'entered (before the noise) and drawn (after the release is stored), two rows per entry; budget: the row that sets a limit'
 ) USING delta
 COMMENT 'What was spent on each dataset, append-only'
-TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');
-ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn'));
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true', 'delta.isolationLevel' = 'Serializable');
+ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn', 'budget'));
 ALTER TABLE dp_ledger ADD CONSTRAINT known_adjacency CHECK (adjacency in ('add_remove', 'replace'));

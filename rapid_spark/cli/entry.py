@@ -30,6 +30,8 @@ COMMANDS = {
     "synthesize": ("synthesize:synthesize", "Synthetic copies of a table, by CART or another generator."),
     "cv": ("cv:cv", "Cross-validation of one or several synthesizers."),
     "study": ("study:study", "The paper's simulation studies, published figures beside ours."),
+    "dp": ("dp:dp", "Releases with differential privacy: histogram, entropy, synthetic, curve, plan."),
+    "ledger": ("ledger:ledger", "What was spent on a dataset, and its limit: show, set-budget."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 
