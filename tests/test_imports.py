@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 ROWS = (
     ("version", "locks", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
-    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
+    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording",
+     "publishing"),
     ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
     ("profiles", "relations", "report", "roles", "store", "summary"),
     ("agreement", "continuous", "continuous_null", "drivers"),
@@ -27,7 +28,7 @@ ROWS = (
     ("rows",),
     ("evaluation",),
     ("preparation",),
-    ("run",),
+    ("federation", "run"),
     ("cli",),
     ("__main__",),
 )

@@ -27,6 +27,8 @@ COMMANDS = {
     "evaluate": ("evaluate:evaluate", "RAPID of one release of a registry."),
     "query": ("query:query", "SQL over the store's tables and views."),
     "report": ("report:report", "One self-contained HTML file about a run."),
+    "export": ("federation:export", "Aggregates of a run as one file, to be imported elsewhere."),
+    "import": ("federation:import_", "Load an exported file into this store, verified."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 
