@@ -162,3 +162,23 @@ def test_a_small_holdout_hides_what_it_tells():
 def test_a_rule_that_protects_nothing_is_refused(values):
     with pytest.raises(ValueError, match="at least 2"):
         Rule(*values)
+
+
+def test_a_report_for_readers_outside_shows_no_exact_count():
+    from rapid_spark.federation.public import is_asked, protected
+    from rapid_spark.report import ReportData, render
+
+    rows = pd.concat([
+        summary(20_003, 7_001, target_type="categorical", threshold=0.3, confidence=0.95, ci_method="wilson",
+                original_digest="d" * 64),
+        summary(20_003, 3, target_type="categorical", threshold=0.3, attacker="lm", reason=None),
+    ])  # fmt: skip
+    data = ReportData(
+        "r", {"risk_summary": rows, "risk_patterns": groups(["sex"], (("zq-level",), 4_711, 1_234))},
+        {"publish": {"rounding": 50}, "original": {"path": "/srv/people.csv"}},
+        warnings=("4 records were left out", "the release has 20,000 rows"), inputs={"original": {"rows": 20_003}},
+    )  # fmt: skip
+    text = render(protected(data))
+    assert is_asked(data) and "7,000" in text and "rounded to multiples of 50" in text and "20,000 rows" in text
+    for exact in ("7,001", "7001", "20,003", "20003", "zq-level", "/srv/people.csv", "4 records", "d" * 64):
+        assert exact not in text

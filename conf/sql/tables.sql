@@ -352,3 +352,15 @@ COMMENT 'What was spent on each dataset, append-only'
 TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');
 ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn'));
 ALTER TABLE dp_ledger ADD CONSTRAINT known_adjacency CHECK (adjacency in ('add_remove', 'replace'));
+
+CREATE TABLE IF NOT EXISTS exports (
+  run_id string NOT NULL COMMENT 'run whose figures were exported',
+  registry string NOT NULL COMMENT 'registry the figures are about',
+  release_id string NOT NULL COMMENT 'release the figures are about',
+  rounding int COMMENT 'base of the rounded counts; null for exact ones',
+  min_cell_count int COMMENT 'counts of fewer people were withheld',
+  sha256 string COMMENT 'digest of the file',
+  exported_at timestamp NOT NULL COMMENT 'time of the export, UTC'
+) USING delta
+COMMENT 'Figures that left the store, append-only: what is exported next is held against them'
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');

@@ -376,12 +376,12 @@ WITH scored AS (
     CASE WHEN error IS NULL THEN 'categorical' ELSE 'continuous' END AS target_type,
     CASE
       WHEN error IS NULL THEN CASE WHEN score > 0 THEN (ceil(round(score, 9) * 10) - 1) / 10 END
-      WHEN error <= 0.01 THEN 0
-      WHEN error <= 0.05 THEN 0.01
-      WHEN error <= 0.1 THEN 0.05
-      WHEN error <= 0.2 THEN 0.1
-      WHEN error <= 0.5 THEN 0.2
-      ELSE 0.5
+      WHEN error <= 0.01D THEN 0D
+      WHEN error <= 0.05D THEN 0.01D
+      WHEN error <= 0.1D THEN 0.05D
+      WHEN error <= 0.2D THEN 0.1D
+      WHEN error <= 0.5D THEN 0.2D
+      ELSE 0.5D
     END AS band,
     at_risk
   FROM risk_records
@@ -424,7 +424,11 @@ SELECT
   band,
   CASE
     WHEN target_type = 'categorical' THEN coalesce(round(band + 0.1, 1), 0)
-    ELSE element_at(map(0, 0.01, 0.01, 0.05, 0.05, 0.1, 0.1, 0.2, 0.2, 0.5), band)
+    WHEN band = 0D THEN 0.01D
+    WHEN band = 0.01D THEN 0.05D
+    WHEN band = 0.05D THEN 0.1D
+    WHEN band = 0.1D THEN 0.2D
+    WHEN band = 0.2D THEN 0.5D
   END AS band_end,
   CASE WHEN NOT withheld THEN n END AS n,
   CASE WHEN NOT withheld THEN n_at_risk END AS n_at_risk,
@@ -537,7 +541,7 @@ SELECT
 FROM of_release;
 
 CREATE OR REPLACE VIEW verdict_history
-COMMENT 'Verdicts of finished audits, rule by rule, with the verdict on the release before'
+COMMENT 'Verdicts of finished audits, rule by rule, with the verdict by the same rule on the release before'
 AS
 WITH judged AS (
   SELECT audit_verdicts.*, finished_runs.ended_at
@@ -547,65 +551,79 @@ WITH judged AS (
 SELECT
   registry,
   release_id,
-  coalesce(sensitive_attribute, '(all)') AS sensitive_attribute,
+  sensitive_attribute,
   rule,
   verdict,
   figure,
   `limit`,
   reason,
+  lag(release_id) OVER series AS previous_release,
   lag(verdict) OVER series AS previous_verdict,
-  ended_at,
+  audience,
+  purpose,
+  valid_until,
+  coalesce(evaluated_at, ended_at) AS judged_at,
   run_id
 FROM judged
-WINDOW series AS (PARTITION BY registry, sensitive_attribute, rule ORDER BY evaluated_at, ended_at, release_id);
+WINDOW series AS (
+  PARTITION BY registry, sensitive_attribute, rule, audience ORDER BY coalesce(evaluated_at, ended_at), ended_at, release_id
+);
 
+-- A release is judged by the row `overall` of its audit; where there is none, by the worst of its rules.
 CREATE OR REPLACE VIEW release_verdicts
-COMMENT 'The verdict on each release in its last audit: the worst over its rules'
+COMMENT 'The verdict on each release for each audience, in its last audit'
 AS
 WITH judged AS (
   SELECT
-    run_id, registry, release_id,
-    max(evaluated_at) AS evaluated_at,
-    count(*) AS rules,
-    count_if(verdict = 'pass') AS passed,
-    CASE
-      WHEN count_if(verdict = 'fail') > 0 THEN 'fail'
-      WHEN count_if(verdict = 'not_evaluated') > 0 THEN 'not_evaluated'
-      WHEN count_if(verdict = 'review') > 0 THEN 'review'
-      ELSE 'pass'
-    END AS verdict,
-    array_join(sort_array(collect_set(rule) FILTER (WHERE verdict <> 'pass')), ', ') AS not_passed
+    run_id, registry, release_id, audience,
+    max(coalesce(evaluated_at, ended_at)) AS judged_at,
+    max(valid_until) AS valid_until,
+    count_if(rule <> 'overall') AS rules,
+    count_if(rule <> 'overall' AND verdict = 'pass') AS passed,
+    coalesce(
+      max(verdict) FILTER (WHERE rule = 'overall'),
+      CASE
+        WHEN count_if(verdict = 'fail') > 0 THEN 'fail'
+        WHEN count_if(verdict = 'not_evaluated') > 0 THEN 'not_evaluated'
+        WHEN count_if(verdict = 'review') > 0 THEN 'review'
+        ELSE 'pass'
+      END
+    ) AS verdict,
+    array_join(sort_array(collect_set(rule) FILTER (WHERE rule <> 'overall' AND verdict <> 'pass')), ', ') AS not_passed
   FROM audit_verdicts
-  LEFT SEMI JOIN finished_runs USING (run_id)
+  JOIN finished_runs USING (run_id)
   GROUP BY ALL
 ),
 ranked AS (
   SELECT
     *,
-    row_number() OVER (PARTITION BY registry, release_id ORDER BY evaluated_at DESC, run_id DESC) AS age
+    row_number() OVER (PARTITION BY registry, release_id, audience ORDER BY judged_at DESC, run_id DESC) AS age
   FROM judged
 )
-SELECT registry, release_id, verdict, rules, passed, not_passed, evaluated_at, run_id
+SELECT registry, release_id, audience, verdict, rules, passed, not_passed, valid_until, judged_at, run_id
 FROM ranked
 WHERE age = 1;
 
--- A decision is due where a verdict does not clear a release and nobody has decided on that run, and where an approval
--- has ended or ends within 30 days.
+-- Due: a verdict that does not clear a release and on which nobody has decided; an approval, or a verdict that cleared,
+-- that has ended or ends within 30 days.
 CREATE OR REPLACE VIEW reviews_due
-COMMENT 'Releases that wait for a decision, or whose approval ends within 30 days or has ended'
+COMMENT 'Releases that wait for a decision, or whose clearance has ended or ends within 30 days'
 AS
-WITH decided AS (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY registry, release_id ORDER BY decided_at DESC) AS age
-  FROM release_decisions
+WITH last_decisions AS (
+  SELECT registry, release_id, audience, outcome, valid_until, run_id
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY registry, release_id, audience ORDER BY decided_at DESC) AS age
+    FROM release_decisions
+  )
+  WHERE age = 1
 ),
 undecided AS (
   SELECT
     release_verdicts.registry,
     release_verdicts.release_id,
-    concat('verdict ', verdict, ': ', not_passed) AS why,
-    to_date(evaluated_at) AS due_on,
+    release_verdicts.audience,
+    concat_ws(': ', concat('no decision on verdict ', verdict), nullif(not_passed, '')) AS why,
+    to_date(judged_at) AS due_on,
     release_verdicts.run_id
   FROM release_verdicts
   LEFT ANTI JOIN release_decisions
@@ -614,15 +632,25 @@ undecided AS (
     AND release_verdicts.run_id = release_decisions.run_id
   WHERE verdict <> 'pass'
 ),
+clearances AS (
+  SELECT registry, release_id, audience, 'approval' AS what, valid_until, run_id
+  FROM last_decisions
+  WHERE outcome <> 'reject'
+  UNION ALL
+  SELECT registry, release_id, audience, 'verdict' AS what, valid_until, run_id
+  FROM release_verdicts
+  WHERE verdict = 'pass'
+),
 ending AS (
   SELECT
     registry,
     release_id,
-    CASE WHEN to_date(valid_until) < current_date() THEN 'approval has ended' ELSE 'approval ends' END AS why,
-    to_date(valid_until) AS due_on,
+    audience,
+    concat(what, CASE WHEN valid_until < current_date() THEN ' has ended' ELSE ' ends soon' END) AS why,
+    valid_until AS due_on,
     run_id
-  FROM decided
-  WHERE age = 1 AND outcome <> 'reject' AND to_date(valid_until) <= date_add(current_date(), 30)
+  FROM clearances
+  WHERE valid_until <= date_add(current_date(), 30)
 )
-SELECT registry, release_id, why, due_on, datediff(due_on, current_date()) AS days_left, run_id
+SELECT registry, release_id, audience, why, due_on, datediff(due_on, current_date()) AS days_left, run_id
 FROM (SELECT * FROM undecided UNION ALL SELECT * FROM ending);

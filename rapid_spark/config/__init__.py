@@ -11,6 +11,7 @@ from .sections import (
     Columns,
     Drivers,
     Intervals,
+    Publish,
     SensitiveAttribute,
     Session,
     Store,
@@ -22,7 +23,7 @@ from .sections import (
 
 __all__ = [
     "ERRORS", "MEASURES", "Attacker", "Baseline", "Columns", "Config", "ConfigError", "Drivers", "Intervals", "Model",
-    "Name", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
+    "Name", "Publish", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
     "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read", "settings_json",
     "suggest",
 ]

@@ -18,6 +18,7 @@ from .sections import (
     Drivers,
     Intervals,
     Measure,
+    Publish,
     SensitiveAttribute,
     Session,
     Store,
@@ -50,6 +51,7 @@ class Config(Model):
     intervals: Intervals = Intervals()
     baseline: Baseline = Baseline()
     drivers: Drivers = Drivers()
+    publish: Publish = Publish()
     training: Training = Training()
     store: Store = Store()
     tracking: Tracking = Tracking()

@@ -56,7 +56,7 @@ def collect(store: Store, run_id: str, rounding: int | None = None, min_cell_cou
     run = finished_run(store, run_id)
     settings = json.loads(run["config"] or "{}")
     rule = rule_of(settings, rounding, min_cell_count)
-    there = set(store.names())
+    there = store.warehouse.existing()
     found = {name: read(store, name, run_id) for name in TABLES if name in there}
     if not len(found["risk_summary"]):
         raise ConfigError(f"run {run_id} has no figures to export: it is of command {run['command']!r}")
@@ -144,7 +144,7 @@ def differences(store: Store, run_id: str, summary: pd.DataFrame, rule: Rule) ->
     Whoever holds both can subtract one from the other: what remains is about the few people in one of them only. Where
     the store holds records of both runs, people are compared by their keys, otherwise by their numbers.
     """
-    if "exports" not in set(store.names()):
+    if "exports" not in store.warehouse.existing():
         return []
     warnings = []
     for registry in sorted(set(summary["registry"])):
