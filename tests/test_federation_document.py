@@ -197,6 +197,8 @@ def test_settings_travel_without_places():
         ({"drivers": {"min_cell_count": 20}, "publish": {"rounding": 5}}, (None, None), (20, 5)),
         ({"drivers": {"min_cell_count": 20}, "publish": {"rounding": 5}}, (3, 5), (20, 5)),
         ({"drivers": {"min_cell_count": 5}}, (7, 30), (30, 7)),
+        ({"defaults": {"publish": {"rounding": 3}},
+          "registries": [{"settings": {"drivers": {"min_cell_count": 20}, "publish": {"rounding": 5}}}]}, (None, None), (20, 5)),
     ],
 )
 def test_the_rule_is_the_runs_own_or_stricter(settings, asked, expected):

@@ -350,6 +350,20 @@ JOIN release_figures
   AND risky.sensitive_attribute = release_figures.sensitive_attribute
   AND risky.measure = release_figures.measure;
 
+-- An audit has settings per registry: the strictest goes for all.
+CREATE OR REPLACE VIEW publication_rules (
+  run_id COMMENT 'finished run',
+  min_cell_count COMMENT 'counts of fewer people are withheld; the largest drivers.min_cell_count of the settings',
+  rounding COMMENT 'base of rounded counts; the largest publish.rounding of the settings, null for exact counts'
+)
+COMMENT 'How figures of each finished run may be published'
+AS
+SELECT
+  run_id,
+  array_max(transform(regexp_extract_all(config, '"min_cell_count": *([0-9]+)', 1), x -> int(x))) AS min_cell_count,
+  array_max(transform(regexp_extract_all(config, '"rounding": *([0-9]+)', 1), x -> int(x))) AS rounding
+FROM finished_runs;
+
 -- A band with fewer records than drivers.min_cell_count is withheld, and, where it is the only one, the next smallest too.
 CREATE OR REPLACE VIEW records_by_band (
   registry COMMENT 'registry the release was made from',
@@ -399,10 +413,10 @@ counted AS (
 limited AS (
   SELECT
     counted.*,
-    n < coalesce(int(get_json_object(finished_runs.config, '$.drivers.min_cell_count')), 10) AS small,
+    n < coalesce(min_cell_count, 10) AS small,
     sum(n) OVER (combination) AS n_all
   FROM counted
-  JOIN finished_runs USING (run_id)
+  JOIN publication_rules USING (run_id)
   WINDOW combination AS (
     PARTITION BY counted.run_id, registry, release_id, sensitive_attribute, qi_set, measure, attacker, replicate
   )
@@ -437,7 +451,7 @@ SELECT
   run_id
 FROM judged;
 
--- Figures for readers outside: small counts withheld, 0 apart, and rounded as the run's publish.rounding says.
+-- Figures for readers outside: small counts withheld, 0 apart, and rounded as publish.rounding says.
 CREATE OR REPLACE VIEW published_risk (
   registry COMMENT 'registry the release was made from',
   release_id COMMENT 'release under evaluation',
@@ -460,12 +474,9 @@ AS
 WITH ruled AS (
   SELECT
     run_id,
-    int(get_json_object(config, '$.publish.rounding')) AS rounding,
-    greatest(
-      coalesce(int(get_json_object(config, '$.drivers.min_cell_count')), 10),
-      coalesce(int(get_json_object(config, '$.publish.rounding')), 0)
-    ) AS least
-  FROM finished_runs
+    rounding,
+    greatest(coalesce(min_cell_count, 10), coalesce(rounding, 0)) AS least
+  FROM publication_rules
 ),
 judged AS (
   SELECT

@@ -88,13 +88,24 @@ def collect(store: Store, run_id: str, rounding: int | None = None, min_cell_cou
 
 
 def rule_of(settings: Mapping[str, Any], rounding: int | None = None, min_cell_count: int | None = None) -> Rule:
-    """The publication rule of a run's settings, or a stricter one."""
-    publish, drivers = settings.get("publish") or {}, settings.get("drivers") or {}
-    own = int(drivers.get("min_cell_count") or 10)
+    """The publication rule of a run's settings (of an audit: the strictest of its registries), or a stricter one."""
+    own = max(_values(settings, "drivers", "min_cell_count"), default=10)
+    base = max([*_values(settings, "publish", "rounding"), rounding or 0])
     try:
-        return Rule(max(own, min_cell_count or 0), max(publish.get("rounding") or 0, rounding or 0) or None)
+        return Rule(max(own, min_cell_count or 0), base or None)
     except ValueError as error:
         raise ConfigError(f"publish: {error}") from None
+
+
+def _values(settings: Any, section: str, name: str) -> list[int]:
+    """The numbers that a setting has, at any depth."""
+    if isinstance(settings, (list, tuple)):
+        return [value for item in settings for value in _values(item, section, name)]
+    if not isinstance(settings, Mapping):
+        return []
+    own = (settings.get(section) or {}).get(name) if isinstance(settings.get(section), Mapping) else None
+    deeper = [value for item in settings.values() for value in _values(item, section, name)]
+    return [*([int(own)] if own else []), *deeper]
 
 
 def without_places(settings: Any) -> Any:

@@ -36,7 +36,7 @@ def protected(data: ReportData, rounding: int | None = None, min_cell_count: int
 
 def is_asked(data: ReportData) -> bool:
     """Whether the run's settings ask for figures that are fit to be published."""
-    return bool((data.settings.get("publish") or {}).get("rounding"))
+    return rule_of(data.settings).rounding is not None
 
 
 def _tells_few(text: str, rule: Rule) -> bool:
