@@ -164,6 +164,25 @@ def test_a_rule_that_protects_nothing_is_refused(values):
         Rule(*values)
 
 
+def test_differences_between_registries_do_not_tell_a_withheld_rate():
+    def compared(registry, n, rapid):
+        return {"run_id": "r", "registry": registry, "release_id": "v1", "qi_set": "all", "sensitive_attribute": "ill",
+                "measure": "normalized_gain", "attacker": "rf", "n": n, "rapid": rapid, "ci_low": rapid, "ci_high": rapid,
+                "standardised": rapid, "difference": 0.1, "standardised_difference": 0.1, "note": None}  # fmt: skip
+
+    def shown(*rows, rule=Rule(10)):  # noqa: B008
+        tables = {"risk_summary": summary(), "audit_comparison": pd.DataFrame(rows, dtype=object)}
+        return protect(tables, rule).tables["audit_comparison"].to_dict("records")
+
+    fine, small = compared("at", 1000, 0.3), compared("de", 1000, 0.004)
+    assert shown(fine, fine | {"registry": "it"}) == [fine, fine | {"registry": "it"}]
+    first, second = shown(fine, small)
+    assert first["rapid"] == 0.3 and second["rapid"] is None and second["standardised"] is None
+    assert first["difference"] is None and first["standardised_difference"] is None and second["note"] is None
+    rounded = shown(compared("at", 1003, 0.217), rule=Rule(10, 5))[0]
+    assert (rounded["n"], rounded["rapid"]) == (1005, 220 / 1005)
+
+
 def test_a_report_for_readers_outside_shows_no_exact_count():
     from rapid_spark.federation.public import is_asked, protected
     from rapid_spark.report import ReportData, render

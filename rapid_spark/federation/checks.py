@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from rapid_spark.config import ConfigError, check_identifier
-from rapid_spark.publishing import COMBINATION, TABLES
+from rapid_spark.publishing import COMBINATION, COMPARED, TABLES
 from rapid_spark.tables import arrow, tables
 
 from .document import Document
@@ -19,8 +19,11 @@ KEYS = {
     "risk_classes": (*COMBINATION, "class_label"),
     "risk_subgroups": (*COMBINATION, "columns", "level"),
     "risk_attribution": (*COMBINATION, "term", "kind"),
+    "audit_verdicts": ("registry", "release_id", "sensitive_attribute", "rule", "audience"),
+    "audit_comparison": ("registry", "release_id", *COMPARED),
 }
-SHARES = ("rapid", "ci_low", "ci_high", "baseline_rate", "prevalence", "accuracy", "holdout_rate", "claims_correct")
+SHARES = ("rapid", "ci_low", "ci_high", "baseline_rate", "prevalence", "accuracy", "holdout_rate", "claims_correct",
+          "standardised", "coverage")  # fmt: skip
 WORDS = {
     "status": ("ok", "undefined", "failed"),
     "scored_on": ("original", "holdout"),
