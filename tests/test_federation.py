@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
 import pytest
+from rows import combination, fill, record, run
 
 from rapid_spark import Config, evaluate
-from rapid_spark.cli.entry import run
+from rapid_spark.cli.entry import run as run_command
 from rapid_spark.config import ConfigError
 from rapid_spark.federation import incoming, outgoing
 from rapid_spark.federation.document import Document, decode, encode
@@ -42,7 +42,7 @@ def place(spark, tmp_path_factory):
 
 
 def command(capsys, *words):
-    code = run([str(w) for w in words])
+    code = run_command([str(w) for w in words])
     told = capsys.readouterr()
     return code, told.out, told.err
 
@@ -72,8 +72,9 @@ def test_round_trip(place, spark, capsys, monkeypatch):
     known = outgoing.read(Store.open(spark, str(place / "at")), "risk_summary", "r1")["original_digest"].iloc[0]
     assert known and known not in content
 
-    code, out, _ = command(capsys, "import", file, "--store", place / "centre", "--format", "json")
-    assert code == 0 and json.loads(out)["signed"]
+    code, out, err = command(capsys, "import", file, "--store", place / "centre", "--format", "json")
+    assert code == 0, err
+    assert json.loads(out)["signed"]
     home, centre = Store.open(spark, str(place / "at")), Store.open(spark, str(place / "centre"))
     for table in TABLES:
         assert rows(home, table) == rows(centre, table), table
@@ -93,13 +94,11 @@ def test_round_trip(place, spark, capsys, monkeypatch):
     assert code == 2 and str(file) in err and not (place / "elsewhere").exists()
 
 
-def document(run_id, registry_id="de", n=1000, **cells):
-    row = {"run_id": run_id, "registry": registry_id, "release_id": "v1", "replicate": 1, "scored_on": "original",
-           "qi_set": "all", "sensitive_attribute": "ill", "attacker": "rf", "measure": "normalized_gain", "weighting": "none",
-           "n": n, "n_undefined": 0, "n_at_risk": 300, "rapid": 300 / n, "status": "ok", "original_digest": run_id,
-           "evaluated_at": datetime(2026, 5, 1, tzinfo=UTC), **cells}  # fmt: skip
+def document(run_id, registry_id="de", n=1000):
+    of = {"run_id": run_id, "registry": registry_id, "release_id": "v1"}
     manifest = {"run_id": run_id, "releases": [{"registry": registry_id, "release_id": "v1"}]}
-    return decode(encode(Document(manifest, {"risk_summary": pd.DataFrame([row], dtype=object)})))
+    frame = pd.DataFrame([{**combination(n, 300), **of}], dtype=object)
+    return decode(encode(Document(manifest, {"risk_summary": frame})))
 
 
 @pytest.mark.slow
@@ -117,28 +116,22 @@ def test_an_import_that_broke_off_is_completed_and_one_with_a_taken_name_is_refu
     assert {r[0] for r in store.query("SELECT registry FROM registry_comparison").collect()} == {"de", "it"}
 
 
-def filled(store, run_id, n, keys=(), **cells):
-    attempt = store.begin(run_id, "evaluate", "{}", "s", {}, {})
-    rows = document(run_id, n=n, **cells).tables["risk_summary"]
-    store.write(attempt, "risk_summary", rows, "de", "v1")
-    if keys:
-        same = {c: rows[c].iloc[0] for c in ("replicate", "scored_on", "qi_set", "sensitive_attribute", "measure", "attacker")}
-        records = pd.DataFrame([{**same, "record_id": key, "at_risk": False} for key in keys])
-        store.write(attempt, "risk_records", records, "de", "v1")
-    store.end(attempt, "finished")
-
-
 @pytest.mark.slow
 def test_an_export_that_differs_by_few_people_from_an_earlier_one_is_warned_of(spark, tmp_path, capsys):
     """By keys where both runs have their records (same number, 3 exchanged), by numbers otherwise."""
     store = Store.open(spark, str(tmp_path / "de"))
     keys = [f"KEY-ZQX-{i}" for i in range(40)]
-    filled(store, "one", 40, keys)
-    filled(store, "three-exchanged", 40, [*keys[3:], "a", "b", "c"])
-    filled(store, "twenty-exchanged", 40, [*keys[20:], *(f"n{i}" for i in range(20))])
-    filled(store, "same-table", 40, original_digest="one")
-    filled(store, "counts-near", 45)
-    filled(store, "counts-far", 60)
+    people = {"one": keys, "three-exchanged": [*keys[3:], "a", "b", "c"],
+              "twenty-exchanged": [*keys[20:], *(f"n{i}" for i in range(20))]}  # fmt: skip
+    sizes = {**dict.fromkeys(people, 40), "same-table": 40, "counts-near": 45, "counts-far": 60}
+    of = {run_id: {"run_id": run_id, "registry": "de", "release_id": "v1"} for run_id in sizes}
+    digests = {run_id: run_id for run_id in sizes} | {"same-table": "one"}
+    fill(
+        store,
+        runs=[run(run_id) for run_id in sizes],
+        risk_summary=[{**combination(n, 12), **of[i], "original_digest": digests[i]} for i, n in sizes.items()],
+        risk_records=[{**record(key), **of[i]} for i, members in people.items() for key in members],
+    )
     place = ["--store", tmp_path / "de", "--format", "json", "--output", tmp_path / "f.json"]
     assert json.loads(command(capsys, "export", "--run", "one", *place)[1])["warnings"] == []
 

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import bundle
-import pandas as pd
 import pytest
+from rows import KEYS, combination, fill, record, run
 
 from rapid_spark.resources import conf_path
 from rapid_spark.store import Store
@@ -16,18 +16,10 @@ from rapid_spark.store import Store
 ROOT = Path(__file__).resolve().parent.parent
 QUESTION = re.compile(r"^-- (\d+)\. (.*?)\n(SELECT.*?);$", re.MULTILINE | re.DOTALL)
 TODAY = datetime.now(UTC).date()
-KEYS = {"replicate": 1, "scored_on": "original", "qi_set": "all", "sensitive_attribute": "ill", "attacker": "rf",
-        "measure": "normalized_gain", "weighting": "none"}  # fmt: skip
 
 
 def questions():
     return {int(n): (title, sql) for n, title, sql in QUESTION.findall(conf_path("sql/questions.sql").read_text())}
-
-
-def combination(n, hits, **more):
-    return {**KEYS, "n": n, "n_at_risk": hits, "rapid": hits / n, "ci_low": hits / n - 0.02, "ci_high": hits / n + 0.02,
-            "baseline_rate": 0.1, "excess": hits / n - 0.1, "status": "ok", "threshold": 0.3, "settings_digest": "s",
-            "release_date": date(2025, 1, 1), "evaluated_at": datetime(2026, 1, 1, tzinfo=UTC), **more}  # fmt: skip
 
 
 def group(columns, level, n, hits, **more):
@@ -40,52 +32,58 @@ def verdict(rule, said, **more):
 
 
 class Filled:
-    """A store with what two audits of two registries leave."""
+    """A store with what audits of three registries leave; that of the third did not finish."""
 
     def __init__(self, spark, place):
         self.store = Store.open(spark, str(place))
-        self.write("a1", "at", "v1", '{"publish": {"rounding": 5}}', risk_summary=[
-            combination(1003, 217), combination(1003, 252, attacker="gbm"),
-            combination(1003, 500, scored_on="holdout"), combination(1003, 900, weighting="survey"),
-        ])  # fmt: skip
-        self.write("a2", "at", "v2", "{}", risk_summary=[
-            combination(1100, 440, release_date=date(2026, 1, 1)),
-            combination(1100, 330, attacker="gbm", release_date=date(2026, 1, 1)),
-            {**KEYS, "attacker": "lm", "status": "undefined", "reason": "one class", "settings_digest": "s"},
-        ], risk_subgroups=[
-            group(["sex"], ["f"], 500, 100), group(["sex"], ["m"], 600, 340),
-            group(["sex"], ["m"], 600, 200, attacker="gbm"), group(["age"], ["[80, 90]"], None, None),
-            group(["age", "sex"], ["[18, 40)", "m"], 100, 90),
-        ], risk_classes=[
-            {**KEYS, "class_label": label, "n": n, "n_at_risk": hits, "rapid": hits / n, "prevalence": n / 1100}
-            for label, n, hits in (("yes", 300, 90), ("no", 800, 350))
-        ], risk_records=[
-            {**KEYS, "record_id": str(i), "score": score, "at_risk": score > 0.3}
-            for i, score in enumerate([-0.5] * 12 + [0.05] * 11 + [0.1] * 10 + [0.35] * 13 + [0.95] * 3)
-        ], audit_verdicts=[
-            verdict("max_rapid", "fail", figure=0.4, sensitive_attribute="ill"), verdict("min_n", "pass"),
-            verdict("overall", "fail"),
-        ])  # fmt: skip
-        self.write("d1", "de", "v1", "{}", risk_summary=[combination(2000, 4), combination(2000, 0, attacker="gbm")],
-                   audit_verdicts=[verdict("max_rapid", "pass", figure=0.0, sensitive_attribute="ill"),
-                                   verdict("overall", "pass", valid_until=TODAY + timedelta(10))])  # fmt: skip
-        self.write("unfinished", "fr", "v1", "{}", end="failed", risk_summary=[combination(10, 5)],
-                   audit_verdicts=[verdict("overall", "fail")])  # fmt: skip
+        first, second = of("a1", "at", "v1"), of("a2", "at", "v2")
+        german, unfinished = of("d1", "de", "v1"), of("u", "fr", "v1")
+        later = {"release_date": date(2026, 1, 1)}
+        scores = [-0.5] * 12 + [0.05] * 11 + [0.1] * 10 + [0.35] * 13 + [0.95] * 3
+        fill(
+            self.store,
+            runs=[run("a1", '{"publish": {"rounding": 5}}'), run("a2"), run("d1"), run("u", state="failed")],
+            risk_summary=[
+                *first(combination(1003, 217), combination(1003, 252, attacker="gbm"),
+                       combination(1003, 500, scored_on="holdout"), combination(1003, 900, weighting="survey")),
+                *second(combination(1100, 440, **later), combination(1100, 330, attacker="gbm", **later),
+                        {**KEYS, "attacker": "lm", "status": "undefined", "reason": "one class", "settings_digest": "s"}),
+                *german(combination(2000, 4), combination(2000, 0, attacker="gbm")),
+                *unfinished(combination(10, 5)),
+            ],
+            risk_subgroups=second(
+                group(["sex"], ["f"], 500, 100), group(["sex"], ["m"], 600, 340),
+                group(["sex"], ["m"], 600, 200, attacker="gbm"), group(["age"], ["[80, 90]"], None, None),
+                group(["age", "sex"], ["[18, 40)", "m"], 100, 90),
+            ),
+            risk_classes=second(*(
+                {**KEYS, "class_label": label, "n": n, "n_at_risk": hits, "rapid": hits / n, "prevalence": n / 1100}
+                for label, n, hits in (("yes", 300, 90), ("no", 800, 350))
+            )),
+            risk_records=second(*(record(str(i), score, score > 0.3) for i, score in enumerate(scores))),
+            audit_verdicts=[
+                *second(verdict("max_rapid", "fail", figure=0.4, sensitive_attribute="ill"), verdict("min_n", "pass"),
+                        verdict("overall", "fail")),
+                *german(verdict("max_rapid", "pass", figure=0.0, sensitive_attribute="ill"),
+                        verdict("overall", "pass", valid_until=TODAY + timedelta(10))),
+                *unfinished(verdict("overall", "fail")),
+            ],
+        )  # fmt: skip
         self.decide("a1", "at", "v1", "approve", valid_until=TODAY - timedelta(3))
-
-    def write(self, run_id, registry, release_id, config, end="finished", **tables):
-        attempt = self.store.begin(run_id, "audit", config, "s", {}, {})
-        for table, rows in tables.items():
-            self.store.write(attempt, table, pd.DataFrame(rows), registry, release_id)
-        self.store.end(attempt, end)
 
     def decide(self, run_id, registry, release_id, outcome, **more):
         row = {"run_id": run_id, "registry": registry, "release_id": release_id, "outcome": outcome, "decided_by": "board",
                "decided_at": datetime.now(UTC), **more}  # fmt: skip
-        self.store.append("release_decisions", pd.DataFrame([row]))
+        fill(self.store, release_decisions=[row])
 
     def rows(self, sql):
         return [tuple(row) for row in self.store.query(sql).collect()]
+
+
+def of(run_id, registry, release_id):
+    """Give rows their run, registry and release."""
+    ids = {"run_id": run_id, "registry": registry, "release_id": release_id}
+    return lambda *rows: [{**ids, **row} for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +165,7 @@ def test_ten_questions_are_answered(filled):
 def test_the_readme_asks_the_same_questions():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for title, sql in questions().values():
-        assert title in text and sql in text
+        assert title in text and sql in text, title
 
 
 def test_every_query_of_the_dashboard_runs_and_has_what_its_widgets_show(filled):

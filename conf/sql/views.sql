@@ -414,7 +414,7 @@ limited AS (
   SELECT
     counted.*,
     n < coalesce(min_cell_count, 10) AS small,
-    sum(n) OVER (combination) AS n_all
+    sum(n) OVER combination AS n_all
   FROM counted
   JOIN publication_rules USING (run_id)
   WINDOW combination AS (
@@ -425,13 +425,18 @@ judged AS (
   SELECT
     *,
     small OR (
-      count_if(small) OVER (combination) = 1
-      AND row_number() OVER (combination ORDER BY small DESC, n, band) = 2
+      count_if(small) OVER combination = 1
+      AND row_number() OVER by_size = 2
     ) AS withheld
   FROM limited
-  WINDOW combination AS (
-    PARTITION BY run_id, registry, release_id, sensitive_attribute, qi_set, measure, attacker, replicate
-  )
+  WINDOW
+    combination AS (
+      PARTITION BY run_id, registry, release_id, sensitive_attribute, qi_set, measure, attacker, replicate
+    ),
+    by_size AS (
+      PARTITION BY run_id, registry, release_id, sensitive_attribute, qi_set, measure, attacker, replicate
+      ORDER BY small DESC, n, band
+    )
 )
 SELECT
   registry, release_id, sensitive_attribute, qi_set, measure, attacker, replicate, target_type,

@@ -68,12 +68,16 @@ def load(store: Store, document: Document, run_id: str | None = None) -> dict[st
     versions: dict[str, int | None] = {}
     written: dict[str, int] = {}
     try:
-        for name in (n for n in TABLES if n in tables()):
-            frame = document.tables.get(name)
-            rows = frame if frame is not None else pd.DataFrame(columns=list(tables()[name].columns))
+        left = _left_over(store, target) if attempt.number > 1 else set()
+        for name in TABLES:
+            rows = document.tables.get(name)
+            if rows is None:
+                if name not in left:
+                    continue
+                rows = pd.DataFrame(columns=list(tables()[name].columns))
             for registry, release in places:
                 part = rows[(rows["registry"] == registry) & (rows["release_id"] == release)]
-                if len(part) or attempt.number > 1:
+                if len(part) or name in left:
                     versions[name] = store.write(attempt, name, part.reset_index(drop=True), registry, release)
             written[name] = len(rows)
     except BaseException:
@@ -95,6 +99,15 @@ def _refuse_duplicates(store: Store, document: Document, run_id: str) -> None:
             f"{store} has another finished run {run_id}, of command {row['command']!r}: "
             "import under another id with --run-id; nothing was written"
         )
+
+
+def _left_over(store: Store, run_id: str) -> set[str]:
+    """Tables in which an import that broke off has left rows."""
+    there = store.warehouse.existing()
+    counts = " UNION ALL ".join(
+        f"SELECT '{name}' AS name, count(*) AS n FROM {name} WHERE run_id = '{run_id}'" for name in TABLES if name in there
+    )
+    return {row["name"] for row in store.query(f"SELECT name FROM ({counts}) WHERE n > 0").collect()}
 
 
 def _date(text: Any) -> date | None:
