@@ -15,7 +15,7 @@ ROWS = (
     ("version", "locks", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
     ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
-    ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
+    ("interruption", "io", "levels", "plots", "policy", "resampling", "strata", "tracking", "warehouse", "interruption"),
     ("profiles", "relations", "report", "roles", "store", "summary"),
     ("agreement", "continuous", "continuous_null", "drivers"),
     ("normalise",),
@@ -28,6 +28,7 @@ ROWS = (
     ("evaluation",),
     ("preparation",),
     ("run",),
+    ("audit",),
     ("cli",),
     ("__main__",),
 )
