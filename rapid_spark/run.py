@@ -91,7 +91,7 @@ def evaluate(
             read, it leaves nothing behind; found later, the run's state is 'failed'.
         StoreError, SessionError: the machine's.
     """
-    run_id = _checked_id(run_id or evaluation.new_run_id())
+    run_id = checked_id(run_id or evaluation.new_run_id())
     config = ready(config)
     clock = Clock(say, {})
     with clock.stage("starting Spark"):
@@ -178,7 +178,7 @@ class _Run:
         if not self.config.tracking.enabled:
             return
         try:
-            where = tracking.place(self.config, self.store.directory, _user(self.spark))
+            where = tracking.place(self.config, self.store.directory, user(self.spark))
         except ConfigError as error:
             self.no_tracking = str(error)
             return
@@ -265,7 +265,7 @@ def recorded(config: Config) -> Config:
     return config.model_copy(update={"tracking": config.tracking.model_copy(update={"uri": uri and redact(uri)})})
 
 
-def _checked_id(run_id: str) -> str:
+def checked_id(run_id: str) -> str:
     try:
         return check_identifier(run_id)
     except ValueError as error:
@@ -277,7 +277,7 @@ def _status(summary: pd.DataFrame) -> str:
     return next((s for s in ("ok", "failed") if s in statuses), "undefined")
 
 
-def _user(spark: Any) -> str | None:
+def user(spark: Any) -> str | None:
     """The Databricks user, whose folder holds the experiment by default."""
     if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
         return None

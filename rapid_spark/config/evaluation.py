@@ -154,6 +154,6 @@ def parse_attribute(text: str) -> dict[str, str]:
     return {"name": name, "type": kind} if colon and kind in ("categorical", "continuous") else {"name": text}
 
 
-def settings_json(config: Config) -> str:
+def settings_json(config: Model) -> str:
     """The configuration as sorted JSON, as it is stored and digested. It holds no secrets."""
     return json.dumps(config.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
