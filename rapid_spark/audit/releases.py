@@ -46,7 +46,7 @@ def matching(pattern: str, where: str) -> tuple[Release, ...]:
         if match is None:
             continue
         named = match.groupdict()
-        text = named.get("release") or "-".join(part for part in match.groups() if part)
+        text = named.get("release") or "-".join(v for k, v in named.items() if k.startswith("part") and v)
         try:
             release = check_identifier(text)
         except ValueError as error:
@@ -67,10 +67,10 @@ def _as_glob(pattern: str) -> str:
 def _as_regex(pattern: str) -> re.Pattern[str]:
     seen: set[str] = set()
     parts = []
-    for part in PLACE.split(Path(pattern).as_posix()):
+    for i, part in enumerate(PLACE.split(Path(pattern).as_posix())):
         name = part.strip("{}")
         if part == "*":
-            parts.append("([^/]*)" if "{release}" not in pattern else "[^/]*")
+            parts.append(f"(?P<part{i}>[^/]*)")
         elif PLACE.fullmatch(part) and name in seen:
             parts.append(f"(?P={name})")
         elif PLACE.fullmatch(part):

@@ -273,9 +273,7 @@ class _Audit:
         return policy.rows(verdicts, limits, self.run_id, evaluated_at)
 
     def _history(self) -> pd.DataFrame | None:
-        limits = self.config.policy
-        every = [limits.limits, *limits.audiences.values(), *limits.attributes.values()]
-        if all(rule.increase_over_previous is None for rule in every):
+        if not self.config.policy.asks_for("increase_over_previous"):
             return None
         return history.finished(self.store, list(self.settings))
 

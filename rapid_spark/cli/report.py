@@ -29,11 +29,12 @@ def report(terminal: Terminal, run_id: str, path: Path | None, store: str | None
 def write_report(terminal: Terminal, store: str | None, run_id: str, path: Path) -> Path:
     """Read a run from its store and write its report."""
     from rapid_spark import report as html
+    from rapid_spark.audit import page
 
     with opened_store(terminal, store) as opened:
         terminal.stage("reading run")
         data = html.read(opened, run_id)
     terminal.stage("writing report")
-    written = Path(html.write(data, path))
+    written = Path(html.write(data, path, page.render if page.is_audit(data) else None))
     terminal.close()
     return written

@@ -12,15 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rapid_spark.policy import OVERALL
+from rapid_spark.policy import OVERALL, as_text
 from rapid_spark.suite import rows_of
-from rapid_spark.wording import NOT_KNOWN, number, percent, points
 
 from . import finding
 
 F = TypeVar("F", bound=Callable[..., Any])
-SIGNED = ("excess", "holdout_difference", "increase_over_previous")
-SHARES = ("rapid_max", "rapid_pooled", "interval_upper", "sensitive_levels_rate", "subgroup_rapid")
 COLOURS = {"pass": "green", "review": "yellow", "not_evaluated": "magenta", "fail": "red"}
 MOST_RULES = 30
 
@@ -53,8 +50,8 @@ def show(verdicts: pd.DataFrame, out: Console) -> None:
     heads = ["registry", "release", "attribute", "rule", "figure", "limit", "verdict"]
     shown = rows_of(open_rules.head(MOST_RULES))
     out.print(_table(heads, [
-        [r["registry"], r["release_id"], r["sensitive_attribute"] or "", r["rule"], figure(r, "figure"), figure(r, "limit"),
-         _coloured(r["verdict"])] for r in shown
+        [r["registry"], r["release_id"], r["sensitive_attribute"] or "", r["rule"],
+         *(as_text(r["rule"], r[c]) for c in ("figure", "limit")), _coloured(r["verdict"])] for r in shown
     ]))  # fmt: skip
     for row in shown:
         where = f"{row['registry']} {row['release_id']}"
@@ -62,17 +59,6 @@ def show(verdicts: pd.DataFrame, out: Console) -> None:
         finding.say(out, f"  {where}{about}, {row['rule']}: {row['reason']}")
     if len(open_rules) > len(shown):
         finding.say(out, f"  and {len(open_rules) - len(shown)} more in audit_verdicts")
-
-
-def figure(row: Mapping[str, Any], column: str) -> str:
-    """A figure or limit as its rule speaks of it."""
-    value = number(row.get(column))
-    if value is None:
-        return NOT_KNOWN
-    rule = str(row["rule"])
-    if rule in SIGNED:
-        return f"{points(value)} points"
-    return percent(value) if rule in SHARES else f"{value:,.4g}"
 
 
 def closing(verdicts: pd.DataFrame, code: int) -> str:

@@ -87,6 +87,11 @@ class Policy(Model):
             raise ValueError("a policy needs at least one limit, e.g. limits: {rapid_max: 0.3}")
         return self
 
+    def asks_for(self, rule: str) -> bool:
+        """Whether any limits set this rule."""
+        every = [self.limits, *self.audiences.values(), *self.attributes.values()]
+        return any(getattr(limits, rule) is not None for limits in every)
+
     def limits_for(self, attribute: str) -> Limits:
         """The limits of an attribute: its own, else those of the audience, else the common ones, rule by rule."""
         layers = [self.limits, self.audiences.get(self.context.audience or ""), self.attributes.get(attribute)]

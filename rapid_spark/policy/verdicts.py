@@ -15,7 +15,7 @@ import pandas as pd
 
 from rapid_spark.config.policy import Limit, Limits, Policy
 from rapid_spark.suite import rows_of, suite
-from rapid_spark.wording import count, name, number, percent, plain, points
+from rapid_spark.wording import NOT_KNOWN, count, name, number, percent, plain, points
 
 from .figures import MOST_NAMED, RULES, SIGNED, Case, Figure, Previous, asked, has_figure, of_people, values
 
@@ -208,6 +208,16 @@ def _overall(found: Sequence[Verdict]) -> tuple[str, str]:
     names = [f"{v.rule} of {name(v.sensitive_attribute)}" if v.sensitive_attribute else v.rule for v in behind]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return verdict, f"{verdict.replace('_', ' ')}: {', '.join(names[:MOST_NAMED])}{more}"
+
+
+def as_text(rule: str, value: Any) -> str:
+    """A figure or limit as its rule speaks of it: points, percent, or a plain number."""
+    known = number(value)
+    if known is None:
+        return NOT_KNOWN
+    if rule in SIGNED:
+        return f"{points(known)} points"
+    return percent(known) if rule in RULES else f"{known:,.4g}"
 
 
 def rows(verdicts: Iterable[Verdict], policy: Policy, run_id: str, evaluated_at: Any) -> pd.DataFrame:
