@@ -42,7 +42,7 @@ def draw_comparison(rows: pd.DataFrame) -> Drawing | None:
     shown = mine[:MOST_REGISTRIES]
     figure, axes = _axes(0.95 + 0.45 * len(shown))
     labels = [f"{plain(r['registry'], 24)} {plain(r['release_id'], 12)}\n{count(r['n'])} records" for r in shown]
-    axes.set_yticks(np.arange(len(shown)), labels, parse_math=False, linespacing=0.95)
+    axes.set_yticks(np.arange(len(shown)), labels, parse_math=False, linespacing=1.2)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     kinds = (("raw", ("rapid", "ci_low", "ci_high"), -0.13, 0),

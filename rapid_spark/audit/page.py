@@ -15,6 +15,7 @@ from rapid_spark.suite import rows_of
 from rapid_spark.wording import count, interval, name, number, percent, plain, points
 
 from . import figures
+from .comparison import OTHERS
 
 TABLES = ("audit_verdicts", "audit_comparison")
 MOST_ROWS = 250
@@ -107,17 +108,18 @@ def _comparison(page: Page) -> Html | None:
     drawn = page.figures(figures.draw_comparison(part) for _, part in frame.groupby("sensitive_attribute", sort=False))
     ordered = frame.sort_values(["sensitive_attribute", "qi_set", "measure", "attacker", "registry"], kind="stable")
     several = [c for c in ("qi_set", "measure") if frame.groupby("sensitive_attribute")[c].nunique().max() > 1]
-    heads = ["registry", "release", "attribute", *(c.replace("_", " ") for c in several), "attacker", "note", "records",
+    several += ["attacker"] + (["note"] if frame["note"].notna().any() else [])
+    heads = ["registry", "release", "attribute", *(c.replace("_", " ") for c in several), "records",
              "at risk [interval]", "standardised [interval]", "difference, points [interval]",
              "standardised difference, points [interval]", "coverage"]  # fmt: skip
     rows = [
-        [r["registry"], r["release_id"], plain(r["sensitive_attribute"]), *(plain(r[c]) for c in several), r["attacker"],
-         plain(r["note"] or "", 200), count(r["n"]), _rate(r, "rapid", "ci"), _rate(r, "standardised", "standardised"),
+        [r["registry"], r["release_id"], plain(r["sensitive_attribute"]), *(plain(r[c] or "", 200) for c in several),
+         count(r["n"]), _rate(r, "rapid", "ci"), _rate(r, "standardised", "standardised"),
          _change(r, "difference"), _change(r, "standardised_difference"), percent(r["coverage"])]
         for r in rows_of(ordered.head(MOST_ROWS))
     ]  # fmt: skip
-    table = listing("Latest release of each registry", heads, rows, 5 + len(several), len(ordered) - len(rows))
-    compared = sorted({str(c) for c in frame["compared_with"].dropna()})
+    table = listing("Latest release of each registry", heads, rows, 3 + len(several), len(ordered) - len(rows))
+    compared = sorted({f"the {c}" if c == OTHERS else str(c) for c in frame["compared_with"].dropna()})
     said = note(
         "The same attackers, thresholds and attributes everywhere. Standardised: the rate that the registry would have "
         "if its people were distributed over the quasi-identifiers as in the mean of all registries compared. Coverage: "

@@ -81,7 +81,7 @@ def _because(row: Mapping[str, Any], verdicts: pd.DataFrame) -> str:
     if row["verdict"] == "pass":
         rules = verdicts[(verdicts["registry"] == row["registry"]) & (verdicts["release_id"] == row["release_id"])]
         return f"all {len(rules) - 1} rules pass"
-    return str(row["reason"]).partition(": ")[2] or str(row["reason"])
+    return str(row["reason"])
 
 
 def _coloured(verdict: Any) -> Text:

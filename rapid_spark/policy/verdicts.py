@@ -207,7 +207,7 @@ def _overall(found: Sequence[Verdict]) -> tuple[str, str]:
     behind = [v for v in found if v.verdict == verdict]
     names = [f"{v.rule} of {name(v.sensitive_attribute)}" if v.sensitive_attribute else v.rule for v in behind]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return verdict, f"{verdict.replace('_', ' ')}: {', '.join(names[:MOST_NAMED])}{more}"
+    return verdict, f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 def as_text(rule: str, value: Any) -> str:
