@@ -86,7 +86,7 @@ class Work:
         by, bins: strata of the comparison; no `by`: none are counted.
         whole: evaluate the releases of a registry in one pass.
         keep_records: writes rows of risk_records while Spark holds them.
-        say: called with the name of each stage.
+        check: called before each stage; raises what a signal asked for.
     """
 
     spark: SparkSession
@@ -96,7 +96,7 @@ class Work:
     bins: Mapping[str, Sequence[float]]
     whole: bool
     keep_records: Callable[[DataFrame], None]
-    say: Callable[[str], None]
+    check: Callable[[], None]
 
 
 @dataclass
@@ -192,11 +192,10 @@ def _evaluate(work: Work, config: Config, real: tuple[Source, Source | None], op
     def look(state: Any, scored: Any, found: Any) -> None:
         counted.append(strata.count(state, scored, found, work.by, work.bins))
 
-    what = f"{config.registry}, release {', '.join(names.values())}"
-    work.say(what)
+    work.check()
     assessment = evaluation.evaluate(
         work.spark, real[0], evaluation.replicates(sources), first, work.run_id, real[1], work.cores,
-        lambda _: work.say(what), look=look if work.by else None,
+        lambda _: work.check(), look=look if work.by else None,
     )  # fmt: skip
     try:
         if assessment.records is not None:

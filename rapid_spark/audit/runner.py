@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -107,7 +107,7 @@ def audit(
         run_id: the same id again replaces its rows; a new one when left out.
         command: recorded in `runs`.
         debug: show Spark's log.
-        say: called with the name of each stage, from any thread.
+        say: called with the name of each stage.
         watch: called once with the session.
 
     Raises:
@@ -193,22 +193,27 @@ class _Audit:
         workers = min(self.config.workers, len(self.settings))
         work = Work(
             self.spark, self.run_id, max(1, cores // workers), by, bins, self.config.grouping == "registry",
-            self._keep_records, self._stage,
+            self._keep_records, self.interruption.check,
         )  # fmt: skip
         if self.attempt.number > 1:  # what an earlier attempt left, also of registries that are gone from the file
             self.store.write(self.attempt, "risk_records", pd.DataFrame({"run_id": []}))
-        with self.clock.stage("evaluating"), ThreadPoolExecutor(workers, "registry") as pool:
+        say, many = self.clock.say, len(self.settings)
+        with self.clock.stage(f"evaluating {many} registries"), ThreadPoolExecutor(workers, "registry") as pool:
             futures = [
                 pool.submit(self._in_thread, lambda r=registry: evaluate_registry(work, r, self.settings[r.name]))  # type: ignore[misc]
                 for registry in self.config.registries
             ]
-            found = self._gather(futures)
+            found = self._gather(futures, lambda done: say(f"evaluating {many} registries, {done} done"))
         if self.write_error is not None:
             raise self.write_error
         return found
 
-    def _gather(self, futures: Sequence[Future[list[Evaluated]]]) -> list[Evaluated]:
+    def _gather(self, futures: Sequence[Future[list[Evaluated]]], tell: Callable[[int], None]) -> list[Evaluated]:
         try:
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
+                if done < len(futures):
+                    tell(done)
             return [evaluated for future in futures for evaluated in future.result()]
         except BaseException:
             for future in futures:
@@ -220,11 +225,6 @@ class _Audit:
         found = work()
         self.interruption.check()
         return found
-
-    def _stage(self, name: str) -> None:
-        self.interruption.check()
-        with self.lock:
-            self.clock.say(name)
 
     def _strata(self) -> tuple[Sequence[str], dict[str, tuple[float, ...]]]:
         """Quasi-identifiers to standardise over, and cut points of the numeric ones."""
