@@ -142,3 +142,25 @@ def test_releases_that_are_listed_come_by_date_where_all_have_one() -> None:
 def test_remote_places_have_to_be_listed() -> None:
     with pytest.raises(ConfigError, match="list others"):
         matching("s3://bucket/*.csv", "a")
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ([], "--config"),
+    (["--config", "none.yml"], "no configuration file none.yml"),
+    (["--config", "AUDIT", "--audience", "publik"], "Did you mean 'public'"),
+    (["--config", "AUDIT", "--set", "policy.limits.rapid_max=30"], "policy.limits.rapid_max"),
+    (["--config", "AUDIT", "--set", "registries.0.name=x"], "registries are a list"),
+    (["--config", "AUDIT", "--set", "defaults.attackers=[rff]"], "rff"),
+    (["--config", "AUDIT", "--store", "results"], "a directory holds a '/'"),
+    (["--config", "AUDIT", "--on-fail", "ignore"], "--on-fail"),
+])  # fmt: skip
+def test_a_wrong_command_line_is_exit_code_2(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rapid_spark.cli import entry
+
+    monkeypatch.chdir(tmp_path)
+    words = [str(conf_path("audit.yml")) if word == "AUDIT" else word for word in words]
+    assert entry.run(["audit", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
