@@ -141,20 +141,22 @@ class Store:
             raise
         return Attempt(run_id, int(str(row["attempt"])), row, lock)
 
-    def write(self, attempt: Attempt, table: str, frame: Any, registry: str, release_id: str) -> int | None:
-        """Write the rows of one registry and release into one table, in one commit, by name.
+    def write(
+        self, attempt: Attempt, table: str, frame: Any, registry: str | None = None, release_id: str | None = None
+    ) -> int | None:
+        """Write rows into one table, in one commit, by name: of one registry and release, or of several at once.
 
         The first attempt at a run appends: Delta settles appends among each other and computes no row twice.
-        A later attempt replaces what earlier ones left under the same run, registry and release, also by an
-        empty frame; its rows are kept meanwhile, so that a conflict does not compute them again.
+        A later attempt replaces what earlier ones left under the same run, and registry and release where they
+        are given, also by an empty frame; its rows are kept meanwhile, so that a conflict does not compute them again.
 
         Args:
             attempt: from `begin`.
             table: name of a result table.
             frame: pandas or Spark frame with columns of the table, in any order; missing ones become null.
-                The columns run_id, registry and release_id are set here.
-            registry: registry the rows are about.
-            release_id: release the rows are about.
+                The column run_id is set here, and so are the two below where they are given.
+            registry: registry the rows are about; each row's own when left out.
+            release_id: release the rows are about; each row's own when left out.
 
         Returns:
             The Delta version written; None where there was nothing to write.
@@ -163,7 +165,8 @@ class Store:
             ValueError: a column is unknown or does not fit its type.
             StoreError: a constraint refused a row, or conflicts did not end.
         """
-        keys = {"run_id": attempt.run_id, "registry": registry, "release_id": release_id}
+        places = {"run_id": attempt.run_id, "registry": registry, "release_id": release_id}
+        keys = {k: v for k, v in places.items() if v is not None}
         for value in keys.values():
             check_identifier(value)
         replaces = attempt.number > 1

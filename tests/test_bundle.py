@@ -6,12 +6,14 @@ import copy
 import importlib.metadata
 import subprocess
 import sys
+import types
 import zipfile
 from pathlib import Path
 
 import bundle as checks
 import pytest
 
+from rapid_spark import taskvalues
 from rapid_spark.cli.entry import cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,3 +113,14 @@ def test_a_planted_mistake_is_found(change, told):
 )  # fmt: skip
 def test_quartz(text, right):
     assert (not list(checks._quartz(text))) == right
+
+
+def test_the_verdict_is_handed_on_where_there_is_a_job(monkeypatch):
+    told = []
+    values = types.SimpleNamespace(set=lambda key, value: told.append((key, value)))
+    platform = types.SimpleNamespace(jobs=types.SimpleNamespace(taskValues=values))
+    monkeypatch.delenv("DATABRICKS_RUNTIME_VERSION", raising=False)
+    assert not taskvalues.hand_on(taskvalues.CLEARED, "true")
+    assert taskvalues.hand_on(taskvalues.CLEARED, "false", platform) and told == [("cleared", "false")]
+    condition = next(t["condition_task"] for t in JOB["tasks"] if "condition_task" in t)
+    assert condition["left"] == "{{tasks.audit.values.%s}}" % taskvalues.CLEARED and condition["right"] == "true"

@@ -12,13 +12,14 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # From the bottom up: a module imports from lower rows only; modules of one row may import each other where the
 # sub-package is one idea.
 ROWS = (
-    ("version", "locks", "taskvalues", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
+    ("version", "locks", "taskvalues", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality",
+     "frames"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
     ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording",
      "publishing"),
-    ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
+    ("interruption", "io", "levels", "plots", "policy", "resampling", "strata", "tracking", "warehouse", "interruption"),
     ("profiles", "relations", "report", "roles", "store", "summary"),
-    ("agreement", "continuous", "continuous_null", "drivers"),
+    ("agreement", "continuous", "continuous_null", "drivers", "history"),
     ("normalise",),
     ("counts",),
     ("findings",),
@@ -28,7 +29,8 @@ ROWS = (
     ("rows",),
     ("evaluation",),
     ("preparation",),
-    ("federation", "run"),
+    ("run",),
+    ("audit", "federation"),
     ("cli",),
     ("__main__",),
 )

@@ -25,6 +25,7 @@ COMMANDS = {
     "init": ("init:init", "Write a commented configuration to start from."),
     "check": ("evaluate:check", "Validate configuration and inputs; fit nothing."),
     "evaluate": ("evaluate:evaluate", "RAPID of one release of a registry."),
+    "audit": ("audit:audit", "Many registries and releases from one file, judged by a policy."),
     "query": ("query:query", "SQL over the store's tables and views."),
     "report": ("report:report", "One self-contained HTML file about a run."),
     "export": ("federation:export", "Aggregates of a run as one file, to be imported elsewhere."),

@@ -31,6 +31,7 @@ def report(terminal: Terminal, run_id: str, path: Path | None, public: bool, sto
 def write_report(terminal: Terminal, store: str | None, run_id: str, path: Path, public: bool = False) -> Path:
     """Read a run from its store and write its report; one for readers outside where asked for."""
     from rapid_spark import report as html
+    from rapid_spark.audit import page
     from rapid_spark.federation.public import is_asked, protected
 
     with opened_store(terminal, store) as opened:
@@ -39,6 +40,6 @@ def write_report(terminal: Terminal, store: str | None, run_id: str, path: Path,
     if public or is_asked(data):
         data = protected(data)
     terminal.stage("writing report")
-    written = Path(html.write(data, path))
+    written = Path(html.write(data, path, page.render if page.is_audit(data) else None))
     terminal.close()
     return written
