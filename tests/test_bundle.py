@@ -123,4 +123,4 @@ def test_the_verdict_is_handed_on_where_there_is_a_job(monkeypatch):
     assert not taskvalues.hand_on(taskvalues.CLEARED, "true")
     assert taskvalues.hand_on(taskvalues.CLEARED, "false", platform) and told == [("cleared", "false")]
     condition = next(t["condition_task"] for t in JOB["tasks"] if "condition_task" in t)
-    assert condition["left"] == "{{tasks.audit.values.%s}}" % taskvalues.CLEARED and condition["right"] == "true"
+    assert condition["left"] == f"{{{{tasks.audit.values.{taskvalues.CLEARED}}}}}" and condition["right"] == "true"
