@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -131,9 +132,13 @@ def test_an_export_that_differs_by_few_people_from_an_earlier_one_is_warned_of(s
         runs=[run(run_id) for run_id in sizes],
         risk_summary=[{**combination(n, 12), **of[i], "original_digest": digests[i]} for i, n in sizes.items()],
         risk_records=[{**record(key), **of[i]} for i, members in people.items() for key in members],
+        audit_verdicts=[{**of["one"], "rule": "rapid_max", "verdict": "pass", "figure": 0.3, "valid_until": date(2030, 1, 1)}],
     )
     place = ["--store", tmp_path / "de", "--format", "json", "--output", tmp_path / "f.json"]
     assert json.loads(command(capsys, "export", "--run", "one", *place)[1])["warnings"] == []
+    sent = decode((tmp_path / "f.json").read_bytes()).tables
+    assert sent["risk_summary"]["n_at_risk"].tolist() == [12]
+    assert sent["audit_verdicts"][["rule", "figure", "valid_until"]].values.tolist() == [["rapid_max", 0.3, date(2030, 1, 1)]]
 
     def told(run_id):
         found = outgoing.collect(store, run_id)

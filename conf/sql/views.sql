@@ -250,7 +250,7 @@ LEFT JOIN of_attacker
   AND release_risk.measure = of_attacker.measure
   AND release_risk.worst_attacker = of_attacker.worst_attacker;
 
--- Raw rates: registries also differ in who is in them (see the standardised rates of an audit's report).
+-- Raw rates: registries also differ in who is in them. audit_comparison has rates over one distribution of people.
 CREATE OR REPLACE VIEW registry_comparison
 COMMENT 'Registries side by side: the last release of each, the riskiest first, per attribute'
 AS

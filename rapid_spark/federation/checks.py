@@ -19,7 +19,6 @@ KEYS = {
     "risk_classes": (*COMBINATION, "class_label"),
     "risk_subgroups": (*COMBINATION, "columns", "level"),
     "risk_attribution": (*COMBINATION, "term", "kind"),
-    "audit_verdicts": ("registry", "release_id", "sensitive_attribute", "rule", "audience"),
     "audit_comparison": ("registry", "release_id", *COMPARED),
 }
 SHARES = ("rapid", "ci_low", "ci_high", "baseline_rate", "prevalence", "accuracy", "holdout_rate", "claims_correct",
