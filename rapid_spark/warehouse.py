@@ -102,7 +102,7 @@ class Warehouse:
         if not wanted:
             return
         there = self.existing()
-        lacking = {table for name in wanted for table in tables_of(views()[name])} - there
+        lacking = {read for name in wanted for read in read_by(views()[name])} & set(tables()) - there
         if lacking and (self.directory is None or is_writable(self.directory)):
             self.open(create=True, wanted=lacking)
         self._make_views(wanted - there)
@@ -113,8 +113,9 @@ class Warehouse:
         self.use()
         there = self.existing()
         for name, statement in views().items():
-            if name in names and tables_of(statement) <= there:
+            if name in names and read_by(statement) <= there:
                 self._run(name, statement)
+                there.add(name)
 
     def commit(self, what: str, action: Callable[[], T]) -> T:
         """Run one commit; conflicts with other writers are tried again after growing, random pauses.
@@ -208,9 +209,9 @@ class Warehouse:
             self._run(table.name, f"ALTER TABLE {name} SET TBLPROPERTIES ({version})")
 
 
-def tables_of(statement: str) -> set[str]:
-    """The tables that the statement of a view reads itself."""
-    return set(re.findall(r"(?:FROM|JOIN) (\w+)", statement)) & set(tables())
+def read_by(statement: str) -> set[str]:
+    """The tables and views that the statement of a view reads itself."""
+    return set(re.findall(r"(?:FROM|JOIN) (\w+)", statement)) & {*tables(), *views()}
 
 
 def named_views(sql: str) -> set[str]:
