@@ -17,13 +17,11 @@ from rapid_spark.tables import tables
 
 from .document import Document
 
-# Of the settings: where things are at the sender's; of the summary: what tells of the original as a whole. Whoever knows
-# all records but one could try the last one against the digest.
+# Of the settings: where things are at the sender's.
 PLACES = frozenset({
     "original", "release", "releases", "holdout", "path", "paths", "pattern", "table", "location", "uri", "store",
     "tracking", "session", "experiment",
 })  # fmt: skip
-KEPT_BACK = ("original_digest",)
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def collect(store: Store, run_id: str, rounding: int | None = None, min_cell_cou
     if not len(found["risk_summary"]):
         raise ConfigError(f"run {run_id} has no figures to export: it is of command {run['command']!r}")
     published = protect(found, rule)
-    summary = published.tables["risk_summary"].assign(**{name: None for name in KEPT_BACK})
+    summary = published.tables["risk_summary"]
     manifest = {
         "run_id": run_id,
         "command": run["command"],
@@ -80,7 +78,7 @@ def collect(store: Store, run_id: str, rounding: int | None = None, min_cell_cou
     }
     document = Document(
         manifest,
-        {**published.tables, "risk_summary": summary},
+        published.tables,
         without_places(settings),
         json.loads(run["package_versions"] or "{}"),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rapid_spark.publishing import WITHHELD, Rule, protect
 from rapid_spark.report import ReportData
 
-from .outgoing import KEPT_BACK, rule_of, without_places
+from .outgoing import rule_of, without_places
 
 NUMBER = re.compile(r"\d[\d,]*")
 
@@ -23,7 +23,7 @@ def protected(data: ReportData, rounding: int | None = None, min_cell_count: int
     """
     rule = rule_of(data.settings, rounding, min_cell_count)
     tables = protect(data.tables, rule).tables
-    summary = tables["risk_summary"].assign(**{name: None for name in KEPT_BACK})
+    summary = tables["risk_summary"].copy()
     hidden = (summary["status"] == "ok") & summary["n_at_risk"].isna()
     summary.loc[hidden, ["status", "reason"]] = ["undefined", WITHHELD]
     rounded = f" and rounded to multiples of {rule.rounding}" if rule.rounding else ""

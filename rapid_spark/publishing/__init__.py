@@ -15,8 +15,9 @@ base where that is larger, so that no count that is not 0 is rounded to 0.
 """
 
 from .audits import COMPARED, WITHHELD
+from .columns import PUBLISHED, TABLES
 from .rows import COMBINATION
 from .rule import Rule
-from .tables import TABLES, Published, protect
+from .tables import Published, protect
 
-__all__ = ["COMBINATION", "COMPARED", "TABLES", "WITHHELD", "Published", "Rule", "protect"]
+__all__ = ["COMBINATION", "COMPARED", "PUBLISHED", "TABLES", "WITHHELD", "Published", "Rule", "protect"]

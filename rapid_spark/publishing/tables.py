@@ -9,25 +9,11 @@ from typing import Any
 import pandas as pd
 
 from .audits import WITHHELD, published_comparison, published_verdict
+from .columns import COUNTS, FREE, HIGHS, LOWS, OF_HITS, OF_HOLDOUT, PARTS, PUBLISHED, SHARES
 from .groups import fully_shown, published_classes, published_groups
 from .rows import Kept, claims, clear, digits, frame_like, key_of, plain, rates
 from .rule import Rule
 
-TABLES = ("risk_summary", "risk_curve", "risk_classes", "risk_subgroups", "risk_attribution", "audit_verdicts",
-          "audit_comparison")  # fmt: skip
-# Columns of risk_summary that speak of n people: counts, shares, and shares that tell the count at risk.
-COUNTS = ("n_undefined", "n_dropped", "n_unseen_level", "n_unseen_class")
-OF_HITS = ("n_at_risk", "rapid", "ci_low", "ci_high", "excess", "permutation_p", "holdout_difference",
-           "holdout_difference_low", "holdout_difference_high", "holdout_difference_own", "sensitive_levels_rate",
-           "rapid_within_strata")  # fmt: skip
-OF_HOLDOUT = ("holdout_rate", "holdout_difference", "holdout_difference_low", "holdout_difference_high",
-              "holdout_difference_own")  # fmt: skip
-SHARES = ("baseline_rate", "null_mean", "null_q95", "accuracy", "majority_rate", "near_threshold",
-          "population_reference", "copy_ceiling", "sensitive_levels_rate", "rapid_within_strata", "holdout_rate",
-          "holdout_difference", "holdout_difference_own")  # fmt: skip
-LOWS, HIGHS = ("holdout_difference_low",), ("holdout_difference_high",)
-FREE = ("null_sd", "macro_f1", "log_loss", "auc", "mae", "rmse", "relative_mae", "r2")
-CLUSTERS = ("person", "household")
 REGRESSION = ("coefficient", "marginal_effect")
 
 
@@ -48,7 +34,8 @@ def protect(tables: Mapping[str, pd.DataFrame], rule: Rule) -> Published:
     """Protect the tables of a run for publication.
 
     Args:
-        tables: result tables by name, as the store holds them; those not in `TABLES` are left out.
+        tables: result tables by name, as the store holds them; those not in `PUBLISHED` are left out, and so are
+            figures in columns that are not listed there.
         rule: limits.
 
     Returns:
@@ -81,6 +68,8 @@ def protect(tables: Mapping[str, pd.DataFrame], rule: Rule) -> Published:
     if "audit_comparison" in tables:
         out, withheld["audit_comparison"] = published_comparison(plain(tables["audit_comparison"]), rule)
         done["audit_comparison"] = frame_like(out, tables["audit_comparison"])
+    for name, frame in done.items():
+        frame[[c for c in frame.columns if c not in PUBLISHED[name]]] = None
     return Published(done, withheld)
 
 
@@ -103,8 +92,8 @@ def _summary_row(row: dict[str, Any], kept: Mapping[tuple[Any, ...], dict[str, A
     ):
         clear(out, OF_HOLDOUT)
     claims(out, rule)
-    for name in CLUSTERS:
-        _cluster(out, name, rule)
+    for part in PARTS:
+        _part(out, *part, rule=rule)
     if n and rule.rounding:
         _round_summary(out, n, rule)
     return out
@@ -125,21 +114,20 @@ def _round_summary(out: dict[str, Any], n: int, rule: Rule) -> None:
         out["excess"] = None if out.get("baseline_rate") is None else out["rapid"] - out["baseline_rate"]
 
 
-def _cluster(out: dict[str, Any], name: str, rule: Rule) -> None:
-    n, rate = out.get(f"n_{name}s"), out.get(f"{name}_rapid")
-    if n is None or rate is None:
+def _part(out: dict[str, Any], size: str, rate: str, *interval: str, rule: Rule) -> None:
+    n, share = out.get(size), out.get(rate)
+    if n is None or share is None:
         return
-    figures = (f"{name}_rapid", f"{name}_ci_low", f"{name}_ci_high")
     if rule.is_small(n):
-        clear(out, (f"n_{name}s", *figures))
-    elif rule.hides(n, round(rate * n)):
-        clear(out, figures)
-    else:
-        out[figures[0]] = rule.share(rate, n)
-        for end, up in ((figures[1], False), (figures[2], True)):
-            out[end] = None if out.get(end) is None else rule.bound(out[end], n, up)
-    if out.get(f"n_{name}s") is not None:
-        out[f"n_{name}s"] = rule.count(n)
+        clear(out, (size, rate, *interval))
+        return
+    out[size] = rule.count(n)
+    if rule.hides(n, round(share * n)):
+        clear(out, (rate, *interval))
+        return
+    out[rate] = rule.share(share, n)
+    for end, up in zip(interval, (False, True), strict=False):
+        out[end] = None if out.get(end) is None else rule.bound(out[end], n, up)
 
 
 def _curve(rows: list[dict[str, Any]], kept: Kept, rule: Rule) -> tuple[list[dict[str, Any]], int]:
