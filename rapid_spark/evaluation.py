@@ -115,6 +115,7 @@ def evaluate(
     cores: int = 2,
     say: Callable[[str], None] = quiet,
     keep: Callable[[FitKey, Fitted], None] | None = None,
+    look: Callable[[State, Scored, Found], None] | None = None,
 ) -> Assessment:
     """Evaluate one release (all its replicates, attributes, quasi-identifier sets and attackers).
 
@@ -126,6 +127,7 @@ def evaluate(
         cores: threads of fitting.
         say: called with the name of each stage.
         keep: given each fitted attacker, where they are to be stored.
+        look: given the scored original and its figures while they are held, for further counts.
 
     Raises:
         SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
@@ -172,6 +174,9 @@ def evaluate(
             tables["risk_attribution"] = pd.concat(
                 [tables["risk_attribution"], taken_apart[list(tables["risk_attribution"].columns)]], ignore_index=True
             )
+
+    if look is not None:
+        look(state, scored["original"], found)
 
     def free() -> None:
         for part in scored.values():

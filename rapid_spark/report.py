@@ -25,7 +25,7 @@ from .wording import Finding, count, findings, interval, name, number, percent, 
 
 TABLES = (
     "risk_summary", "risk_curve", "risk_classes", "risk_subgroups", "risk_patterns", "risk_attribution",
-    "audit_verdicts", "release_decisions",
+    "audit_verdicts", "audit_comparison", "release_decisions",
 )
 MOST_FINDINGS = 6  # told in full and drawn; the others are in the tables
 MOST_SUBGROUP_FIGURES = 6
@@ -344,7 +344,8 @@ def _text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else plain(value, LONGEST_CELL)
 
 
-def _warnings(page: Page) -> Html | None:
+def warnings_section(page: Page) -> Html | None:
+    """What the reader must know."""
     if not page.data.warnings:
         return None
     items = (tag("li", plain(w, 600)) for w in dict.fromkeys(page.data.warnings))
@@ -654,7 +655,7 @@ def _missing_rule(attribute: Mapping[str, Any], summary: pd.DataFrame) -> str:
 
 
 def _settings(page: Page) -> Html | None:
-    given, default = dict(_leaves(page.data.settings)), dict(_leaves(Config().model_dump(mode="json")))
+    given, default = dict(leaves(page.data.settings)), dict(leaves(Config().model_dump(mode="json")))
     rows = [
         [path, plain(value, 400), "default" if default.get(path) == value else "given"]
         for path, value in given.items()
@@ -664,10 +665,11 @@ def _settings(page: Page) -> Html | None:
     return fold("Settings", table) if rows else None
 
 
-def _leaves(value: Any, path: str = "") -> Iterable[tuple[str, str]]:
+def leaves(value: Any, path: str = "") -> Iterable[tuple[str, str]]:
+    """Settings by path, as text; empty ones are left out."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))
     elif value not in (None, [], {}, ()):
         yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -707,7 +709,7 @@ def _limits(page: Page) -> Html:
 
 Section = Callable[[Page], Html | None]
 SECTIONS: tuple[tuple[str, str, Section], ...] = (
-    ("finding", "Finding", _finding), ("warnings", "What the reader must know", _warnings),
+    ("finding", "Finding", _finding), ("warnings", "What the reader must know", warnings_section),
     ("combinations", "Combinations", _combinations), ("thresholds", "Other thresholds", _thresholds),
     ("attackers", "Attackers compared", _attackers), ("classes", "Which answers", _classes),
     ("drivers", "Which people, which columns", _drivers), ("holdout", "Holdout against members", _holdout),
@@ -715,18 +717,21 @@ SECTIONS: tuple[tuple[str, str, Section], ...] = (
 )
 
 
-def render(data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECTIONS) -> str:
+def render(
+    data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECTIONS, title: str | None = None
+) -> str:
     """The report as one HTML document.
 
     Args:
         data: what to report.
         sections: anchor, heading and function of each; those without content are left out.
+        title: of the document; says what was evaluated when left out.
     """
     page, summary = Page(data, findings(data.summary, data.comparable)), data.summary
     made = [(anchor, title, make(page)) for anchor, title, make in sections]
     parts = [(anchor, title, content) for anchor, title, content in made if content is not None]
     about = [", ".join(dict.fromkeys(map(name, summary[c]))) for c in ("registry", "release_id")]
-    title = f"RAPID report: {plain(', '.join(filter(None, about)), 200) or 'nothing was evaluated'}"
+    title = title or f"RAPID report: {plain(', '.join(filter(None, about)), 200) or 'nothing was evaluated'}"
     when = data.evaluated_at
     if not _given(when) and len(summary):
         when = summary.iloc[0].get("evaluated_at")
@@ -747,11 +752,11 @@ def render(data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECT
     return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{body}\n</html>\n'
 
 
-def write(data: ReportData, path: str | Path) -> Path:
-    """Write the report to a file, UTF-8; the folder is made at need."""
+def write(data: ReportData, path: str | Path, make: Callable[[ReportData], str] | None = None) -> Path:
+    """Write the report to a file, UTF-8; the folder is made at need. `make` renders it in place of `render`."""
     place = Path(path)
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(render(data), encoding="utf-8")
+    place.write_text((make or render)(data), encoding="utf-8")
     return place
 
 
@@ -761,7 +766,7 @@ def assessment_html(assessment: Any) -> str:
     own = hashlib.sha256(data.run_id.encode()).hexdigest()[:8]  # a notebook shows several: their ids must differ
     page = Page(data, findings(data.summary, data.comparable), prefix=f"run-{own}-fig")
     curves = page.figures(plots.draw_curve(data, f) for f in page.told[:2])
-    warned = _warnings(page)
+    warned = warnings_section(page)
     heading = tag("p", tag("strong", "What the reader must know")) if warned else None
     content = join([_finding(page), heading, warned, _combinations(page), curves])
     return f"<style>{_scoped(_CSS)}</style>{tag('div', content, class_='rapid-spark')}"

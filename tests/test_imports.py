@@ -12,12 +12,14 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # From the bottom up: a module imports from lower rows only; modules of one row may import each other where the
 # sub-package is one idea.
 ROWS = (
-    ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
+    ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds",
+     "quality", "frames", "taskvalues"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
-    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
-    ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
+    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
+     "wording", "publishing"),
+    ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "policy"),
     ("profiles", "relations", "report", "roles", "store", "studies", "summary"),
-    ("agreement", "continuous", "continuous_null", "drivers", "microdata"),
+    ("agreement", "continuous", "continuous_null", "drivers", "microdata", "history"),
     ("generation", "normalise"),
     ("counts",),
     ("findings",),
@@ -28,6 +30,7 @@ ROWS = (
     ("evaluation",),
     ("preparation",),
     ("run", "releases"),
+    ("audit", "federation"),
     ("cli",),
     ("__main__",),
 )

@@ -278,6 +278,37 @@ COMMENT 'What a policy says of each release, rule by rule'
 TBLPROPERTIES ('rapid.schema_version' = '1');
 ALTER TABLE audit_verdicts ADD CONSTRAINT known_verdict CHECK (verdict in ('pass', 'review', 'fail', 'not_evaluated'));
 
+CREATE TABLE IF NOT EXISTS audit_comparison (
+  run_id string NOT NULL COMMENT 'audit',
+  registry string NOT NULL COMMENT 'registry that is compared with others',
+  release_id string NOT NULL COMMENT 'its latest release in the audit',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  measure string NOT NULL COMMENT 'definition of the score',
+  attacker string NOT NULL COMMENT 'attacker, with the same settings for all registries',
+  n bigint COMMENT 'records with a defined outcome',
+  rapid double COMMENT 'share of them at risk; a mean over copies',
+  ci_low double COMMENT 'lower end of its interval',
+  ci_high double COMMENT 'upper end of its interval',
+  standardised double COMMENT 'share at risk if the registry had the common distribution of quasi-identifiers',
+  standardised_low double COMMENT 'lower end of its interval',
+  standardised_high double COMMENT 'upper end of its interval',
+  coverage double COMMENT 'share of the common distribution in strata that every registry fills',
+  compared_with string COMMENT 'the registry, or the mean of the others, the differences are to',
+  difference double COMMENT 'rapid minus that of what it is compared with',
+  difference_low double COMMENT 'lower end of its interval',
+  difference_high double COMMENT 'upper end of its interval',
+  standardised_difference double COMMENT 'the same of the standardised rates',
+  standardised_difference_low double COMMENT 'lower end of its interval',
+  standardised_difference_high double COMMENT 'upper end of its interval',
+  note string COMMENT 'why there is no comparison, or none of standardised rates',
+  evaluated_at timestamp COMMENT 'time of the evaluation, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Registries of an audit side by side, raw and standardised to one distribution of quasi-identifiers'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE audit_comparison ADD CONSTRAINT rates_are_shares CHECK ((rapid is null or rapid between 0 and 1) and (standardised is null or standardised between 0 and 1));
+
 CREATE TABLE IF NOT EXISTS release_decisions (
   run_id string NOT NULL COMMENT 'evaluation or audit the decision rests on',
   registry string NOT NULL COMMENT 'registry the release was made from',
@@ -352,3 +383,15 @@ COMMENT 'What was spent on each dataset, append-only'
 TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true', 'delta.isolationLevel' = 'Serializable');
 ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn', 'budget'));
 ALTER TABLE dp_ledger ADD CONSTRAINT known_adjacency CHECK (adjacency in ('add_remove', 'replace'));
+
+CREATE TABLE IF NOT EXISTS exports (
+  run_id string NOT NULL COMMENT 'run whose figures were exported',
+  registry string NOT NULL COMMENT 'registry the figures are about',
+  release_id string NOT NULL COMMENT 'release the figures are about',
+  rounding int COMMENT 'base of the rounded counts; null for exact ones',
+  min_cell_count int COMMENT 'counts of fewer people were withheld',
+  sha256 string COMMENT 'digest of the file',
+  exported_at timestamp NOT NULL COMMENT 'time of the export, UTC'
+) USING delta
+COMMENT 'Figures that left the store, append-only: what is exported next is held against them'
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');

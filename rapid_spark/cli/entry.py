@@ -25,6 +25,7 @@ COMMANDS = {
     "init": ("init:init", "Write a commented configuration to start from."),
     "check": ("evaluate:check", "Validate configuration and inputs; fit nothing."),
     "evaluate": ("evaluate:evaluate", "RAPID of one release of a registry."),
+    "audit": ("audit:audit", "Many registries and releases from one file, judged by a policy."),
     "query": ("query:query", "SQL over the store's tables and views."),
     "report": ("report:report", "One self-contained HTML file about a run."),
     "synthesize": ("synthesize:synthesize", "Synthetic copies of a table, by CART or another generator."),
@@ -32,6 +33,8 @@ COMMANDS = {
     "study": ("study:study", "The paper's simulation studies, published figures beside ours."),
     "dp": ("dp:dp", "Releases with differential privacy: histogram, entropy, synthetic, curve, plan."),
     "ledger": ("ledger:ledger", "What was spent on a dataset, and its limit: show, set-budget."),
+    "export": ("federation:export", "Aggregates of a run as one file, to be imported elsewhere."),
+    "import": ("federation:import_", "Load an exported file into this store, verified."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 

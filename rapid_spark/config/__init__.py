@@ -3,6 +3,7 @@
 from .base import ConfigError, Model, Name, Share, check_identifier, parse_as, suggest
 from .evaluation import Config, parse_attribute, settings_json
 from .loading import load, load_as, parse, parse_set, read
+from .policy import Context, Limit, Limits, Policy, Quality
 from .sections import (
     ERRORS,
     MEASURES,
@@ -11,6 +12,7 @@ from .sections import (
     Columns,
     Drivers,
     Intervals,
+    Publish,
     SensitiveAttribute,
     Session,
     Store,
@@ -21,8 +23,8 @@ from .sections import (
 )
 
 __all__ = [
-    "ERRORS", "MEASURES", "Attacker", "Baseline", "Columns", "Config", "ConfigError", "Drivers", "Intervals", "Model",
-    "Name", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
-    "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read", "settings_json",
-    "suggest",
+    "ERRORS", "MEASURES", "Attacker", "Baseline", "Columns", "Config", "ConfigError", "Context", "Drivers",
+    "Intervals", "Limit", "Limits", "Model", "Name", "Policy", "Publish", "Quality", "SensitiveAttribute", "Session",
+    "Share", "Store", "Table", "Threshold", "Tracking", "Training", "check_identifier", "load", "load_as", "parse",
+    "parse_as", "parse_attribute", "parse_set", "read", "settings_json", "suggest",
 ]

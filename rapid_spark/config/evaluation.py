@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from .base import Model, Name, check_identifier
+from .base import Model, Name, check_identifier, suggest
+from .policy import Policy
 from .sections import (
     MEASURES,
     Attacker,
@@ -18,6 +19,7 @@ from .sections import (
     Drivers,
     Intervals,
     Measure,
+    Publish,
     SensitiveAttribute,
     Session,
     Store,
@@ -50,7 +52,9 @@ class Config(Model):
     intervals: Intervals = Intervals()
     baseline: Baseline = Baseline()
     drivers: Drivers = Drivers()
+    publish: Publish = Publish()
     training: Training = Training()
+    policy: Policy | None = Field(None, description="limits the release is held to")
     store: Store = Store()
     tracking: Tracking = Tracking()
     session: Session = Session()
@@ -132,6 +136,10 @@ def _role_faults(config: Config) -> Iterable[str]:
     for column in config.columns.key:
         if column in quasi or column in {s.name for s in config.sensitive_attributes}:
             yield f"columns.key: {column!r} is also a quasi-identifier or sensitive attribute: a key is neither"
+    names = [s.name for s in config.sensitive_attributes]
+    for attribute_name in config.policy.attributes if config.policy else ():
+        if attribute_name not in names:
+            yield f"policy.attributes: {attribute_name!r} is not a sensitive attribute.{suggest(attribute_name, names)}"
     for column in config.baseline.by:
         if column not in quasi:
             yield f"baseline.by: {column!r} is not among the quasi-identifiers"
@@ -148,6 +156,6 @@ def parse_attribute(text: str) -> dict[str, str]:
     return {"name": name, "type": kind} if colon and kind in ("categorical", "continuous") else {"name": text}
 
 
-def settings_json(config: Config) -> str:
+def settings_json(config: Model) -> str:
     """The configuration as sorted JSON, as it is stored and digested. It holds no secrets."""
     return json.dumps(config.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)

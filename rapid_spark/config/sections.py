@@ -173,6 +173,12 @@ class Drivers(Model):
     exclude_relations: tuple[str, ...] = Field((), description="'column=level -> class' that everybody knows")
 
 
+class Publish(Model):
+    """How figures leave the house, in reports and exports; what they tell of few people (min_cell_count) is withheld."""
+
+    rounding: int | None = Field(None, ge=2, le=1000, description="round counts of people to multiples of this")
+
+
 class Training(Model):
     """How attackers are fitted."""
 
