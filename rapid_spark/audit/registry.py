@@ -210,15 +210,25 @@ def _evaluate(work: Work, config: Config, real: tuple[Source, Source | None], op
         lambda _: work.check(), look=look if work.by else None,
     )  # fmt: skip
     try:
-        if assessment.records is not None:
+        found = _taken_apart(assessment, config, opened, names, counted[0] if counted else None)
+        if assessment.records is not None:  # last: what fails before leaves no rows behind
             work.keep_records(_of_releases(assessment.records, names) if several else assessment.records)
     finally:
         assessment.close()
-    counts = counted[0] if counted else None
-    if not several:
+    return found
+
+
+def _taken_apart(
+    assessment: Assessment,
+    config: Config,
+    opened: Sequence[Opened],
+    names: Mapping[int, str],
+    counts: pd.DataFrame | None,
+) -> list[Evaluated]:
+    if len(opened) == 1:
         return [_alone(assessment, config, opened[0], counts)]
     by_release = {} if counts is None else strata.by_release(counts, names)
-    return [_part(assessment, config, o, i + 1, by_release.get(o.release.id), names) for i, o in enumerate(opened)]
+    return [_part(assessment, config, o, i, by_release.get(o.release.id), names) for i, o in enumerate(opened, 1)]
 
 
 def _of_releases(records: DataFrame, names: Mapping[int, str]) -> DataFrame:
