@@ -245,7 +245,7 @@ class _Audit:
         # an error here is not the registry's: it ends the audit
         try:
             if self.write_error is None:
-                version = self.store.write(self.attempt, "risk_records", records)
+                version = self.store.write(self.attempt, "risk_records", records, append=True)
                 with self.lock:
                     self.versions["risk_records"] = max(version or 0, self.versions.get("risk_records") or 0)
         except Exception as error:
