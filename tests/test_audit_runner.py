@@ -37,6 +37,9 @@ class Rows(list):
         self.append((table, frame))
         return 1
 
+    def need(self, *names: str) -> None:
+        """Its tables are all there."""
+
     def end(self, attempt: Any, state: str, *_: Any) -> None:
         self.append(("end", state))
 

@@ -292,6 +292,7 @@ class _Audit:
     def _write(self, found: Sequence[Evaluated], verdicts: pd.DataFrame, compared: pd.DataFrame) -> None:
         frames = {name: _together([e.tables[name] for e in found if name in e.tables]) for name in EVALUATION_TABLES}
         frames |= {"audit_verdicts": verdicts, "audit_comparison": compared}
+        self.store.need("audit_verdicts", "audit_comparison")
         with ThreadPoolExecutor(2, "writer") as pool:  # commits of different tables wait for different logs
             there = {name: frame for name, frame in frames.items() if frame is not None}
             futures = {name: pool.submit(self._write_one, name, frame) for name, frame in there.items()}
