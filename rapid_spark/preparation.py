@@ -67,6 +67,8 @@ def ready(config: Config) -> Config:
         f"{name}: name a table, in the file or by --{name}" for name in ("original", "release") if not getattr(config, name)
     ]
     faults += settings_faults(config)
+    if config.search.active:
+        faults.append("sensitive_attributes: all, and qi_sets with sizes, ask for a search: rapid-spark search does it")
     if faults:
         raise ConfigError("\n".join(faults))
     return with_store(config)

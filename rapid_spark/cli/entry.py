@@ -35,6 +35,11 @@ COMMANDS = {
     "ledger": ("ledger:ledger", "What was spent on a dataset, and its limit: show, set-budget."),
     "export": ("federation:export", "Aggregates of a run as one file, to be imported elsewhere."),
     "import": ("federation:import_", "Load an exported file into this store, verified."),
+    "decide": ("decide:decide", "Record a person's decision on a release."),
+    "verify": ("decide:verify", "Check that a file is the release that was judged and approved."),
+    "search": ("search:search", "Which attribute is learnt best, and from which columns."),
+    "advise": ("advise:advise", "What to change in a release: steps, re-evaluated and ranked."),
+    "recode": ("advise:recode", "Make a release coarser as the configuration says."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 
