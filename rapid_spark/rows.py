@@ -192,7 +192,8 @@ def settings_digest(config: Config) -> str:
     """SHA-256 of the settings that decide the figures: not where tables and results are, nor the machine."""
     bare = config.model_copy(update={
         "store": type(config.store)(), "tracking": type(config.tracking)(), "session": type(config.session)(),
-        "original": None, "release": (), "holdout": None, "registry": "registry", "release_id": "release",
+        "disclosure": type(config.disclosure)(), "original": None, "release": (), "holdout": None,
+        "registry": "registry", "release_id": "release",
         "release_date": None, "quasi_identifiers": (), "qi_sets": config.sets,  # sets are ordered by name
     })
     return hashlib.sha256(settings_json(bare).encode()).hexdigest()

@@ -22,6 +22,8 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from .config import Config, ConfigError
 from .locks import held
 from .results import Assessment
@@ -138,6 +140,22 @@ class Tracker:
             models: folder with the fitted attackers, where they are to be stored.
         """
         self._wait(self._submit(lambda: self._log(assessment, versions, models)))
+
+    def log_tables(
+        self, tables: Mapping[str, pd.DataFrame], figures: Mapping[str, float | None], tags: Mapping[str, str]
+    ) -> None:
+        """Log tables, figures and tags of the parent run, in the background."""
+
+        def log() -> None:
+            run = str(self.run_id)
+            for name, frame in tables.items():
+                if len(frame):
+                    self._client.log_table(run, plain(frame), f"{name}.json")
+            self._metrics(run, figures)
+            for key, value in tags.items():
+                self._client.set_tag(run, key, value)
+
+        self._submit(log)
 
     def end(self, status: str) -> None:
         """Close the runs, 'FINISHED' or 'FAILED', and wait for it."""

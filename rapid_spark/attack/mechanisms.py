@@ -123,6 +123,32 @@ def mechanism(name: str, epsilon: float, delta: float, adjacency: Adjacency) -> 
     return MECHANISMS[name](epsilon, delta, adjacency)
 
 
+def from_path(path: str, epsilon: float, delta: float, adjacency: Adjacency) -> Mechanism:
+    """A mechanism of the user's: `module:function`, which takes a vector of counts and returns a noisy one of its length.
+
+    Likelihood ratios are those of Laplace noise that fits the claim, whatever the function draws.
+
+    Raises:
+        ConfigError: nothing of that name can be imported, or it returns something else.
+    """
+    import importlib
+
+    module, _, name = path.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"--mechanism {path}: cannot be imported ({type(error).__name__})") from None
+
+    def draw(counts: Counts) -> Floats:
+        rows = [np.asarray(function(row.copy()), dtype=np.float64) for row in counts]
+        if any(row.shape != (counts.shape[1],) for row in rows):
+            raise ConfigError(f"--mechanism {path}: a vector of {counts.shape[1]} noisy counts is needed for as many counts")
+        return np.vstack(rows)
+
+    scale = l1_sensitivity(adjacency) / epsilon
+    return Mechanism(path, draw, _laplace_loss(scale), "unknown", scale, "its law is not known")
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two neighbouring histograms: `out` without the record (or before its change), `inside` with it.

@@ -27,6 +27,8 @@ COMMANDS = {
     "evaluate": ("evaluate:evaluate", "RAPID of one release of a registry."),
     "query": ("query:query", "SQL over the store's tables and views."),
     "report": ("report:report", "One self-contained HTML file about a run."),
+    "attack": ("attack:attack", "Attacks on a release: membership, linkage, test-epsilon."),
+    "disclosure": ("disclosure:disclosure", "Classical disclosure measures beside RAPID."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 

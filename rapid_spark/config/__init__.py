@@ -9,6 +9,7 @@ from .sections import (
     Attacker,
     Baseline,
     Columns,
+    Disclosure,
     Drivers,
     Intervals,
     SensitiveAttribute,
@@ -21,8 +22,8 @@ from .sections import (
 )
 
 __all__ = [
-    "ERRORS", "MEASURES", "Attacker", "Baseline", "Columns", "Config", "ConfigError", "Drivers", "Intervals", "Model",
-    "Name", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
-    "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read", "settings_json",
-    "suggest",
+    "Attacker", "Baseline", "Columns", "Config", "ConfigError", "Disclosure", "Drivers", "ERRORS", "Intervals",
+    "MEASURES", "Model", "Name", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking",
+    "Training", "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read",
+    "settings_json", "suggest",
 ]

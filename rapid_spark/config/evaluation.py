@@ -15,6 +15,7 @@ from .sections import (
     Attacker,
     Baseline,
     Columns,
+    Disclosure,
     Drivers,
     Intervals,
     Measure,
@@ -50,6 +51,7 @@ class Config(Model):
     intervals: Intervals = Intervals()
     baseline: Baseline = Baseline()
     drivers: Drivers = Drivers()
+    disclosure: Disclosure = Disclosure()
     training: Training = Training()
     store: Store = Store()
     tracking: Tracking = Tracking()
