@@ -30,6 +30,7 @@ ROWS = (
     ("preparation",),
     ("run",),
     ("recording",),
+    ("sweep",),
     ("cli",),
     ("__main__",),
 )

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": ("report:report", "One self-contained HTML file about a run."),
     "attack": ("attack:attack", "Attacks on a release: membership, linkage, test-epsilon."),
     "disclosure": ("disclosure:disclosure", "Classical disclosure measures beside RAPID."),
+    "sweep": ("sweep:sweep", "The risk-utility map over mechanisms and epsilons."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 
