@@ -56,12 +56,15 @@ class Recording:
         """Tasks at once."""
         return self.config.session.cores or session.cores()
 
-    def write(self, table: str, rows: list[dict[str, Any]], release_id: str | None = None) -> None:
-        """Write rows of one release into one table, in one commit."""
+    def write(
+        self, table: str, rows: list[dict[str, Any]], release_id: str | None = None, registry: str | None = None
+    ) -> None:
+        """Write rows of one release into one table, in one commit; registry and release are the configuration's."""
         with self.clock.stage("writing results"):
             self.versions[table] = self.store.write(
-                self.attempt, table, pd.DataFrame(rows), self.config.registry, release_id or self.config.release_id
-            )
+                self.attempt, table, pd.DataFrame(rows), registry or self.config.registry,
+                release_id or self.config.release_id,
+            )  # fmt: skip
 
     def track(self, tables: Mapping[str, list[dict[str, Any]]], figures: Mapping[str, float | None]) -> None:
         """Aggregates to MLflow: tables as JSON, figures as metrics."""

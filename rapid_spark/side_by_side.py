@@ -92,6 +92,8 @@ def lay(
     tables = find_all(original, releases, holdout, _wide(config, others), notes.faults, notes.warnings)
     if notes.faults:
         raise SchemaError("\n".join(notes.faults))
+    if any(r.replicate_column for r in tables.releases.values()):
+        notes.warnings.append("the replicates of one table are taken together here: give them as several tables")
     keys = config.columns.key
     identified = bool(keys) and all(set(keys) <= set(r.columns) for r in releases.values())
     if identified:

@@ -110,6 +110,8 @@ def test_the_three_criteria_say_what_was_not_tested():
     assert criteria.conclusions(rows) == {"singling_out": "leak", "linkability": "not_tested", "inference": "not_tested"}
     by_name = {r["evidence"]: r for r in rows}
     assert by_name["linkability"]["verdict"] == "not_tested" and by_name["dcap"]["verdict"] == "figure"
+    page = criteria.html([*rows, {**rows[0], "about": "<b>x</b>"}])
+    assert "&lt;b&gt;x" in page and "<b>x" not in page and "not tested" in page and "holdout 0.100" in page
     judged = criteria.judge(rows, {"singling_out": 0.3, "dcap": 0.7, "linkability": 0.1})
     assert [j["verdict"] for j in judged] == ["fail", "pass", "not_evaluated"]
     with pytest.raises(ValueError, match="'dcap'"):

@@ -10,7 +10,7 @@ import pytest
 
 from rapid_spark import io, nearest, side_by_side
 from rapid_spark.config import ConfigError, parse
-from rapid_spark.disclosure import assessment
+from rapid_spark.disclosure import assessment, criteria
 
 # q: a (2 original, 2 released), b (1, 1), c (2, 0), d (0, 1)
 ORIGINAL = pd.DataFrame({"q": ["a", "a", "b", "c", "c"], "t": ["x", "y", "x", "x", "y"]})
@@ -198,5 +198,9 @@ def test_adult_equals_pandas_and_the_command_writes_and_prints(spark, tmp_path):
     assert found["rapid"]["status"] == "ok" and {"definition", "direction", "reason", "n"} <= set(found["dcap"])
     from rapid_spark.store import Store
 
-    stored = Store.open(spark, f"{tmp_path}/store", create=False).query("select name, value from disclosure_measures").toPandas()
+    store = Store.open(spark, f"{tmp_path}/store", create=False)
+    page = {row["evidence"]: row for row in criteria.read(store, "registry", "release")}
+    assert page["dcap"]["value"] == pytest.approx(expected["dcap"]) and page["rapid"]["value"] == found["rapid"]["value"]
+    assert page["linkability"]["verdict"] == "not_tested"
+    stored = store.query("select name, value from disclosure_measures").toPandas()
     assert dict(zip(stored["name"], stored["value"], strict=True))["dcap"] == pytest.approx(expected["dcap"])

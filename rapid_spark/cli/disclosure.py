@@ -23,10 +23,11 @@ RUN_ID = "The same id again replaces its rows.  [default: time and a random suff
 @click.option("--sampling-fraction", type=float, metavar="SHARE",
               help="Share of the population in the original; 1 for a complete register. For population_uniqueness.")
 @click.option("--rapid/--no-rapid", default=True, show_default=True, help="Compute RAPID beside the classical measures.")
+@click.option("--utility/--no-utility", default=False, show_default=True, help="Measure utility too (release_utility).")
 @click.option("--run-id", metavar="ID", help=RUN_ID)
 @click.pass_obj
 def disclosure(terminal: Terminal, output: str, bins: tuple[str, ...], sampling_fraction: float | None, rapid: bool,
-               run_id: str | None, **values: Any) -> None:
+               utility: bool, run_id: str | None, **values: Any) -> None:
     """Classical measures of a release (k-anonymity, DCAP, TCAP, DiSCO, distances, ..), and RAPID beside them.
 
     Key cells are combinations of the quasi-identifiers. Figures are computed from the original without noise: for the
@@ -38,7 +39,9 @@ def disclosure(terminal: Terminal, output: str, bins: tuple[str, ...], sampling_
     from rapid_spark.recording import recording
 
     terminal.configure_logging()
-    with recording(config, "disclosure", run_id, debug=terminal.debug, needs=("disclosure_measures",),
+    needs = ("disclosure_measures", *(["release_utility"] if utility else []))
+    measured: list[dict[str, Any]] = []
+    with recording(config, "disclosure", run_id, debug=terminal.debug, needs=needs,
                    say=terminal.stage, watch=terminal.watch) as run:  # fmt: skip
         assert run.tables is not None
         with run.clock.stage("checking tables"):
@@ -46,6 +49,8 @@ def disclosure(terminal: Terminal, output: str, bins: tuple[str, ...], sampling_
         run.warnings += tables.warnings
         try:
             found = assessment.assess(tables, run.config, run.clock.stage, run.cores)
+            if utility:
+                measured = _utility(tables, run)
         finally:
             tables.close()
         if rapid:
@@ -53,11 +58,14 @@ def disclosure(terminal: Terminal, output: str, bins: tuple[str, ...], sampling_
         rows = [m.row() for m in found]
         now = datetime.now(UTC)
         run.write("disclosure_measures", [{**row, "evaluated_at": now} for row in rows])
-        run.track({"disclosure_measures": rows}, _figures(rows))
+        if measured:
+            run.write("release_utility", [{**u, "evaluated_at": now} for u in measured])
+        run.track({"disclosure_measures": rows, "release_utility": measured}, _figures(rows))
     terminal.close()
     for warning in run.warnings:
         terminal.warn(warning)
-    show(rows, output, run.document(measures=rows), f"run     {run.run_id}\nstore   {run.store}")
+    more = {"utility": measured} if utility else {}
+    show(rows, output, run.document(measures=rows, **more), f"run     {run.run_id}\nstore   {run.store}")
 
 
 def with_options(config: Config, bins: tuple[str, ...], fraction: float | None) -> Config:
@@ -98,6 +106,15 @@ def _rapid(run: Any) -> list[Any]:
         return of_rapid(found)
     finally:
         found.close()
+
+
+def _utility(tables: Any, run: Any) -> list[dict[str, Any]]:
+    """Utility of the first replicate, as rows of `release_utility`; what cannot be computed has no value."""
+    from rapid_spark.utility import assessment
+
+    found = assessment.assess(tables, run.config, run.clock.stage)
+    run.warnings += [f"utility: {u.measure} of {', '.join(u.columns)}: {u.reason}" for u in found if u.reason]
+    return [{"measure": u.measure, "columns": list(u.columns), "value": u.value} for u in found]
 
 
 def _figures(rows: list[dict[str, Any]]) -> dict[str, float | None]:

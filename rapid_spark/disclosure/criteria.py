@@ -5,9 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 from ..config import ConfigError, suggest
+from ..store import Store
+from ..strictjson import strict
+from ..tables import quoted
 
 CRITERIA: Mapping[str, tuple[str, tuple[str, ...]]] = {
     # criterion: (question, figures that answer it)
@@ -45,6 +49,59 @@ def page(measures: Sequence[Mapping[str, Any]], attacks: Sequence[Mapping[str, A
             found = found or [{"value": None, "verdict": "not_tested", "reason": "nothing of this kind was run"}]
             rows += [{"criterion": criterion, "question": question, "evidence": name, **row} for row in found]
     return rows
+
+
+def read(store: Store, registry: str, release_id: str) -> list[dict[str, Any]]:
+    """The page of one release from its store: of every measure and attack the newest finished run's figures.
+
+    RAPID is among the measures of `disclosure`; where that was not run, it is taken from the newest evaluation.
+    """
+    which = f"registry = {quoted(registry)} and release_id = {quoted(release_id)}"
+    there = set(store.names())
+    found: dict[str, list[dict[str, Any]]] = {"disclosure_measures": [], "risk_attacks": [], "risk_summary": []}
+    kinds = {"disclosure_measures": "name", "risk_attacks": "attack", "risk_summary": "scored_on"}
+    for table, kind in kinds.items():
+        if table not in there:
+            continue
+        rows = store.query(
+            f"select * from {table} where {which} and run_id in (select run_id from runs where state = 'finished')"
+        ).toPandas()
+        if len(rows):
+            newest = rows.groupby(kind)["evaluated_at"].transform("max")
+            last = rows[rows["evaluated_at"] == newest].groupby(kind)["run_id"].transform("max")
+            rows = rows[rows["run_id"] == last.reindex(rows.index)]
+            found[table] = [{str(k): strict(v) for k, v in row.items()} for row in rows.to_dict("records")]
+    measures = found["disclosure_measures"]
+    if not any(m["name"] == "rapid" for m in measures):
+        measures += [
+            {**row, "name": "rapid", "value": row["rapid"], "definition": "share of original records at risk"}
+            for row in found["risk_summary"] if row["scored_on"] == "original" and row["status"] == "ok"
+        ]  # fmt: skip
+    return page(measures, found["risk_attacks"])
+
+
+def html(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The page as a section of HTML: one table per criterion; every value escaped, nothing loaded from elsewhere."""
+    words = {"leak": "leak found", "no_leak_found": "no leak found", "not_tested": "not tested", "figure": "figure"}
+    found = conclusions(rows)
+    parts = ['<section id="criteria"><h2>Singling out, linkability, inference</h2>',
+             "<p>The three criteria of the European guidance on anonymisation (Opinion 05/2014). An attack that found "
+             "nothing proves nothing; what was not tested is said.</p>"]  # fmt: skip
+    for criterion, (question, _) in CRITERIA.items():
+        title = criterion.replace("_", " ").capitalize()
+        parts.append(f"<h3>{title}: {words[found[criterion]]}</h3><p>{escape(question)}</p>")
+        parts.append("<table><thead><tr><th>Evidence</th><th>About</th><th>Figure</th><th>95 % interval</th>"
+                     "<th>Compared with</th><th>Verdict</th><th>Note</th></tr></thead><tbody>")  # fmt: skip
+        for row in (r for r in rows if r["criterion"] == criterion):
+            interval = "" if row.get("low") is None else f"{row['low']:.3f} to {row['high']:.3f}"
+            against = row.get("compared_with")
+            against = f"{against} {row['reference']:.3f}" if against else ""
+            value = "" if row["value"] is None else f"{row['value']:.4g}"
+            cells = (row["evidence"].replace("_", " "), row.get("about") or "", value, interval, against,
+                     words.get(row["verdict"], row["verdict"]), row.get("reason") or "")  # fmt: skip
+            parts.append("<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>")
+        parts.append("</tbody></table>")
+    return "\n".join([*parts, "</section>"])
 
 
 def conclusions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -152,11 +152,11 @@ def t_closeness(cells: Cells, ordered: bool, about: dict[str, Any]) -> Measure:
         about: set, target and replicate.
     """
     released = cells.frame.where("s > 0")
-    sizes = released.groupBy("t").agg(F.sum("s").alias("all"))
+    sizes = released.groupBy(F.col("t").alias("level")).agg(F.sum("s").alias("all"))
     total = released.agg(F.sum("s")).first()
     n = int(total[0]) if total is not None and total[0] else 0
     if not ordered:
-        joined = released.join(F.broadcast(sizes), released["t"].eqNullSafe(sizes["t"])).drop(sizes["t"])
+        joined = released.join(F.broadcast(sizes), F.col("t").eqNullSafe(F.col("level")))
         joined = joined.withColumn("size", F.col("all") / F.lit(float(n)))
         of_key = joined.groupBy(*cells.keys).agg(
             F.sum("s").alias("n"), F.collect_list(F.struct("s", "size")).alias("parts"), F.sum("size").alias("covered")
@@ -164,14 +164,14 @@ def t_closeness(cells: Cells, ordered: bool, about: dict[str, Any]) -> Measure:
         inside = F.aggregate("parts", F.lit(0.0), lambda so_far, p: so_far + F.abs(p["s"] / F.col("n") - p["size"]))
         row = of_key.select(((inside + 1.0 - F.col("covered")) / 2).alias("distance")).agg(F.max("distance")).first()
         return measure("t_closeness", float(row[0]) if row else None, n, **about)
-    levels = sizes.orderBy("t").limit(MOST_STEPS + 1).toPandas()
+    levels = sizes.orderBy("level").limit(MOST_STEPS + 1).toPandas()
     if len(levels) > MOST_STEPS:
         why = f"a numeric target with more than {MOST_STEPS} values: declare disclosure.bins for it"
         return measure("t_closeness", None, n, why, "not_evaluated", **about)
     if len(levels) == 1:
         return measure("t_closeness", 0.0, n, **about)
-    known = levels[levels["t"].notna()]  # missing values come first in Spark's order
-    below = [F.col("t").isNull(), *(F.col("t").isNull() | (F.col("t") <= F.lit(v)) for v in known["t"].tolist())]
+    known = levels["level"].dropna().tolist()  # missing values come first in Spark's order
+    below = [F.col("t").isNull(), *(F.col("t").isNull() | (F.col("t") <= F.lit(v)) for v in known)]
     below = below if len(known) < len(levels) else below[1:]
     shares = (levels["all"].cumsum() / n).tolist()
     sums = [F.sum(F.when(b, F.col("s")).otherwise(0)).alias(f"b{i}") for i, b in enumerate(below[:-1])]

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from .figures import pareto, safe
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Okabe and Ito (2008)
+LEAST = 0.02  # of the risk's axis above and below no risk
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 RISKS = {
     "rapid_excess": ("RAPID less chance (largest over attackers and attributes)", 0.0),
@@ -41,13 +42,15 @@ def draw(rows: Sequence[dict[str, Any]], dataset: str) -> Figure:
             )
         front = pareto([(r["utility"], r[risk]) for r in points])
         best = sorted((r for r, is_best in zip(points, front, strict=True) if is_best), key=lambda r: r["utility"])
-        axis.step([r["utility"] for r in best], [r[risk] for r in best], where="post", color="#000000", linestyle="--",
+        axis.step([r["utility"] for r in best], [r[risk] for r in best], where="pre", color="#000000", linestyle="--",
                   linewidth=1.0, label="Pareto front")  # fmt: skip
         words, nothing = RISKS[risk]
         axis.axhline(nothing, color="#5f6368", linewidth=0.8, linestyle=":")
         axis.set_xlabel("utility: 1 - (mean total variation + mean association error) / 2")
         axis.set_ylabel(words)
         axis.margins(0.12)
+        low, high = axis.get_ylim()
+        axis.set_ylim(min(low, nothing - LEAST), max(high, nothing + LEAST))  # noise is not drawn as a mountain
         _label(figure, axis, points, risk)
         for side in ("top", "right"):
             axis.spines[side].set_visible(False)

@@ -89,9 +89,9 @@ def _stored(run: Recording, cell: Any, digest: str) -> dict[str, Any]:
     row = {"dataset": cell.dataset, "mechanism": cell.mechanism, "epsilon": cell.epsilon, "release_id": cell.release_id,
            **cell.point, "reason": cell.reason}  # fmt: skip
     if cell.attacks:
-        run.write("risk_attacks", [{**a, "evaluated_at": now} for a in cell.attacks], cell.release_id)
+        run.write("risk_attacks", [{**a, "evaluated_at": now} for a in cell.attacks], cell.release_id, cell.dataset)
     mark = {"measure": MARK, "columns": [digest, dumps(row)], "value": 1.0}
-    run.write("release_utility", [{**u, "evaluated_at": now} for u in [*cell.utility, mark]], cell.release_id)
+    run.write("release_utility", [{**u, "evaluated_at": now} for u in [*cell.utility, mark]], cell.release_id, cell.dataset)
     return row
 
 
