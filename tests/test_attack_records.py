@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rapid_spark import io, side_by_side
+from rapid_spark import io, shared_columns
 from rapid_spark.attack import linkage, records
 from rapid_spark.attack.linkage import Setting
 from rapid_spark.config import parse
@@ -20,7 +20,7 @@ SETTINGS = {"quasi_identifiers": ["age", "gender"], "sensitive_attributes": ["di
 def laid(spark, original, release, holdout=None, **settings):
     config = parse({**SETTINGS, **settings})
     held = None if holdout is None else io.from_frame(spark, holdout, "holdout")
-    tables = side_by_side.lay(io.from_frame(spark, original, "original"), {1: io.from_frame(spark, release, "release")}, config, held)
+    tables = shared_columns.lay(io.from_frame(spark, original, "original"), {1: io.from_frame(spark, release, "release")}, config, held)
     return tables, config
 
 

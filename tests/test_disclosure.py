@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rapid_spark import io, nearest, side_by_side
+from rapid_spark import io, nearest, shared_columns
 from rapid_spark.config import ConfigError, parse
 from rapid_spark.disclosure import assessment, criteria
 
@@ -25,7 +25,7 @@ def stage(name):
 def measured(spark, original, release, holdout=None, **settings):
     config = parse({"quasi_identifiers": ["q"], "sensitive_attributes": ["t"], **settings})
     held = None if holdout is None else io.from_frame(spark, holdout, "holdout")
-    tables = side_by_side.lay(io.from_frame(spark, original, "original"), {1: io.from_frame(spark, release, "release")}, config, held)
+    tables = shared_columns.lay(io.from_frame(spark, original, "original"), {1: io.from_frame(spark, release, "release")}, config, held)
     found = assessment.assess(tables, config, stage)
     return {m.name: m for m in found}, tables, config
 

@@ -21,7 +21,7 @@ from .. import nearest
 from ..config import Config
 from ..disclosure.cells import cells
 from ..disclosure.distances import ROWS_PER_TASK, sample, space_of
-from ..side_by_side import SideBySide
+from ..shared_columns import SharedTables
 from .results import Attack, against_control, untested
 
 NEIGHBOURS = 5  # of each set of known columns, in linkability
@@ -40,7 +40,7 @@ class Setting:
         about: fields of every row.
     """
 
-    tables: SideBySide
+    tables: SharedTables
     release: DataFrame
     config: Config
     cores: int
@@ -75,7 +75,7 @@ class Setting:
         return max(self.cores, self.config.disclosure.max_records // ROWS_PER_TASK)
 
 
-def linkage(tables: SideBySide, config: Config, cores: int = 2) -> list[Attack]:
+def linkage(tables: SharedTables, config: Config, cores: int = 2) -> list[Attack]:
     """Every linkage attack, per replicate, quasi-identifier set and sensitive attribute."""
     found: list[Attack] = []
     for replicate, release in tables.releases.items():

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from .. import nearest
 from ..disclosure.distances import ROWS_PER_TASK, sample, space_of
-from ..side_by_side import SideBySide
+from ..shared_columns import SharedTables
 from . import rates
 from .rates import Floats
 from .results import LEAK, NONE, Attack, untested
@@ -39,7 +39,7 @@ class Scored:
     others: pd.DataFrame
 
 
-def scores(tables: SideBySide, release: DataFrame, most: int, seed: int, cores: int = 2) -> Scored:
+def scores(tables: SharedTables, release: DataFrame, most: int, seed: int, cores: int = 2) -> Scored:
     """Score members and others.
 
     Args:
@@ -89,7 +89,7 @@ def _next(
 
 
 def membership(
-    tables: SideBySide, release: DataFrame, most: int, seed: int, about: dict[str, Any], cores: int = 2,
+    tables: SharedTables, release: DataFrame, most: int, seed: int, about: dict[str, Any], cores: int = 2,
     confidence: float = 0.95,
 ) -> list[Attack]:
     """Both attackers on one replicate.

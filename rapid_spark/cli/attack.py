@@ -209,11 +209,11 @@ def _game(epsilon: float, values: dict[str, Any]) -> tuple[Any, list[Any], tuple
 def _on_tables(
     terminal: Terminal, config: Config, output: str, run_id: str | None, command: str, attacked: Any
 ) -> None:
-    from rapid_spark import side_by_side
+    from rapid_spark import shared_columns
 
     with _run(terminal, config, command, run_id, reads=True) as run:
         with run.clock.stage("checking tables"):
-            tables = side_by_side.lay(run.tables.original, run.tables.releases, run.config, run.tables.holdout)
+            tables = shared_columns.lay(run.tables.original, run.tables.releases, run.config, run.tables.holdout)
         run.warnings += tables.warnings
         try:
             with run.clock.stage("attacking"):

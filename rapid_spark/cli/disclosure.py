@@ -34,7 +34,7 @@ def disclosure(terminal: Terminal, output: str, bins: tuple[str, ...], sampling_
     custodian only.
     """
     config = with_options(settings(values), bins, sampling_fraction)
-    from rapid_spark import side_by_side
+    from rapid_spark import shared_columns
     from rapid_spark.disclosure import assessment
     from rapid_spark.recording import recording
 
@@ -45,7 +45,7 @@ def disclosure(terminal: Terminal, output: str, bins: tuple[str, ...], sampling_
                    say=terminal.stage, watch=terminal.watch) as run:  # fmt: skip
         assert run.tables is not None
         with run.clock.stage("checking tables"):
-            tables = side_by_side.lay(run.tables.original, run.tables.releases, run.config, run.tables.holdout)
+            tables = shared_columns.lay(run.tables.original, run.tables.releases, run.config, run.tables.holdout)
         run.warnings += tables.warnings
         try:
             found = assessment.assess(tables, run.config, run.clock.stage, run.cores)

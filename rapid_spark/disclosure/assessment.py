@@ -10,8 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ..config import Config
+from ..kept import hold, let_go
 from ..results import Assessment
-from ..side_by_side import SideBySide
+from ..shared_columns import SharedTables
 from ..suite import rows_of
 from . import distances, measures
 from .cells import binned, cells, check_bins
@@ -20,7 +21,7 @@ from .measures import Measure, measure
 Stage = Callable[[str], AbstractContextManager[None]]
 
 
-def assess(tables: SideBySide, config: Config, stage: Stage, cores: int = 2) -> list[Measure]:
+def assess(tables: SharedTables, config: Config, stage: Stage, cores: int = 2) -> list[Measure]:
     """Every classical measure, per quasi-identifier set, sensitive attribute and replicate.
 
     Args:
@@ -46,12 +47,12 @@ def assess(tables: SideBySide, config: Config, stage: Stage, cores: int = 2) -> 
                 for name, target in tables.targets.items():
                     about = {**one, "qi_set": qi_set, "sensitive_attribute": name}
                     counted = cells(tables, release, keys, target, settings.bins)
-                    counted.frame.persist()
+                    hold(counted.frame)
                     try:
                         found += measures.of_targets(counted, about)
                         found.append(measures.t_closeness(counted, numeric[target], about))
                     finally:
-                        counted.frame.unpersist()
+                        let_go(counted.frame)
             found.append(measures.identical(cells(tables, release, everything, None, {}), one))
         with stage("finding nearest records"):
             found += distances.of_release(tables, release, settings.max_records, config.training.seed, one, cores)
@@ -72,7 +73,7 @@ def of_rapid(assessment: Assessment) -> list[Measure]:
     return found
 
 
-def per_record(tables: SideBySide, config: Config, qi_set: str, sensitive_attribute: str, replicate: int = 1) -> DataFrame:
+def per_record(tables: SharedTables, config: Config, qi_set: str, sensitive_attribute: str, replicate: int = 1) -> DataFrame:
     """What the measures that are means over original records are for each of them; as sensitive as the attribute itself.
 
     Returns:

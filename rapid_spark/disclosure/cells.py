@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ..config import ConfigError
-from ..side_by_side import SideBySide
+from ..shared_columns import SharedTables
 
 Bins = Mapping[str, Sequence[float]]
 
@@ -47,7 +47,7 @@ def binned(column: str, edges: Sequence[float] | None) -> Column:
     return F.when(value > F.lit(float(edges[-1])), F.lit(len(edges))).when(value.isNotNull(), place)
 
 
-def cells(tables: SideBySide, release: DataFrame, keys: Sequence[str], target: str | None, bins: Bins) -> Cells:
+def cells(tables: SharedTables, release: DataFrame, keys: Sequence[str], target: str | None, bins: Bins) -> Cells:
     """Count both tables by key cell and target, in one group-by. Missing values are a level of their own.
 
     Args:
@@ -67,7 +67,7 @@ def cells(tables: SideBySide, release: DataFrame, keys: Sequence[str], target: s
     return Cells(both.groupBy(*keys, "t").agg(F.sum("d").alias("d"), F.sum("s").alias("s")), tuple(keys))
 
 
-def check_bins(tables: SideBySide, bins: Bins) -> None:
+def check_bins(tables: SharedTables, bins: Bins) -> None:
     """Refuse bins of columns that are not there or hold no numbers.
 
     Raises:

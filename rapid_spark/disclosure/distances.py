@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from .. import nearest
-from ..side_by_side import SideBySide
+from ..shared_columns import SharedTables
 from .measures import Measure, measure
 
 ROWS_PER_TASK = 50_000
@@ -49,7 +49,7 @@ def ranges(frames: Sequence[DataFrame], columns: Sequence[str]) -> dict[str, tup
 
 
 def space_of(
-    tables: SideBySide, frames: Sequence[DataFrame], known: Sequence[pd.DataFrame], columns: Sequence[str]
+    tables: SharedTables, frames: Sequence[DataFrame], known: Sequence[pd.DataFrame], columns: Sequence[str]
 ) -> nearest.Space:
     """The space of some of the shared columns.
 
@@ -65,7 +65,7 @@ def space_of(
 
 
 def of_release(
-    tables: SideBySide, release: DataFrame, most: int, seed: int, about: dict[str, Any], cores: int = 2
+    tables: SharedTables, release: DataFrame, most: int, seed: int, about: dict[str, Any], cores: int = 2
 ) -> list[Measure]:
     """dcr_median and dcr_holdout_ratio of one replicate.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .. import evaluation, io, side_by_side
+from .. import evaluation, io, shared_columns
 from ..attack import claims, histograms, linkage, mechanisms, optima, records
 from ..config import Config
 from ..io import Source
@@ -72,7 +72,7 @@ def measure(
     """
     numbered = {i + 1: cell for i, (cell, _) in enumerate(releases.values())}
     sources = {i + 1: source for i, (_, source) in enumerate(releases.values())}
-    tables = side_by_side.lay(original, sources, config, holdout)
+    tables = shared_columns.lay(original, sources, config, holdout)
     try:
         for r, cell in numbered.items():
             cell.utility += [{"measure": u.measure, "columns": list(u.columns), "value": u.value}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import functions as F
 
-from .. import io, side_by_side
+from .. import io, shared_columns
 from ..config import Config, settings_json
 from ..recording import Recording
 from ..strictjson import dumps
@@ -60,7 +60,7 @@ def _releases(run: Recording, config: Config, wanted: list[Any], original: Any, 
     with run.clock.stage("making releases"):
         # a release of the original beside itself: its columns normalised, nothing matched
         bare = config.model_copy(update={"holdout": None})
-        tables = side_by_side.lay(original, {1: original}, bare)
+        tables = shared_columns.lay(original, {1: original}, bare)
         try:
             named = {*config.all_quasi_identifiers, *(a.name for a in config.sensitive_attributes)}
             columns = [s for s in tables.columns if s.name in named]

@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 
 from ..config import Config
 from ..disclosure.distances import sample
-from ..side_by_side import SideBySide
+from ..shared_columns import SharedTables
 from . import measures
 from .measures import Column, Utility
 
 
 def assess(
-    tables: SideBySide, config: Config, stage: Callable[[str], AbstractContextManager[None]], replicate: int = 1
+    tables: SharedTables, config: Config, stage: Callable[[str], AbstractContextManager[None]], replicate: int = 1
 ) -> list[Utility]:
     """Marginals, associations and propensity over all shared columns; prediction and regression of each target.
 
@@ -41,7 +41,7 @@ def assess(
     return found
 
 
-def _rows(frame: DataFrame, tables: SideBySide, config: Config) -> pd.DataFrame:
+def _rows(frame: DataFrame, tables: SharedTables, config: Config) -> pd.DataFrame:
     columns = [s.column for s in tables.columns]
     chosen = sample(frame, columns, frame.count(), config.disclosure.max_records, config.training.seed)
     return chosen.select(*columns).toPandas().sort_values(columns, ignore_index=True)

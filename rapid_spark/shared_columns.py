@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from .agreement import Notes, Seen, decide_quasi_identifier
 from .config import Config
 from .io import Source
+from .kept import let_go
 from .kinds import present
 from .normalise import Plan, Variable, frame_of, keep
 from .profiles import TableTypes, column_types
@@ -32,7 +33,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class SideBySide:
+class SharedTables:
     """Tables with the columns that all of them have.
 
     Attributes:
@@ -69,12 +70,12 @@ class SideBySide:
     def close(self) -> None:
         """Free what was kept in memory or on disk."""
         for frame in self.kept:
-            frame.unpersist()
+            let_go(frame)
 
 
 def lay(
     original: Source, releases: Mapping[int, Source], config: Config, holdout: Source | None = None
-) -> SideBySide:
+) -> SharedTables:
     """Lay the tables side by side. Jobs: one per table with text columns.
 
     Args:
@@ -116,7 +117,7 @@ def lay(
 
 def _frames(
     tables: Tables, types: Mapping[str, TableTypes], variables: Mapping[str, Variable], config: Config, notes: Notes
-) -> SideBySide:
+) -> SharedTables:
     plan = Plan(config, list(variables.values()), [])
     kept: list[DataFrame] = []
 
@@ -127,7 +128,7 @@ def _frames(
         return frame
 
     place = {name: v.column for name, v in variables.items()}
-    return SideBySide(
+    return SharedTables(
         made(tables.original),
         {r: made(found) for r, found in tables.releases.items()},
         made(tables.holdout) if tables.holdout else None,
