@@ -193,7 +193,7 @@ def settings_digest(config: Config) -> str:
     """SHA-256 of the settings that decide the figures: not where tables and results are, nor the machine."""
     bare = config.model_copy(update={
         "store": type(config.store)(), "tracking": type(config.tracking)(), "session": type(config.session)(),
-        "publish": type(config.publish)(),
+        "publish": type(config.publish)(), "disclosure": type(config.disclosure)(),
         "original": None, "release": (), "holdout": None, "registry": "registry", "release_id": "release",
         "release_date": None, "quasi_identifiers": (), "qi_sets": config.sets,  # sets are ordered by name
     })

@@ -160,7 +160,9 @@ class Tracker:
         if wait:
             self._wait(done)
 
-    def log_tables(self, tables: Mapping[str, pd.DataFrame], figures: Mapping[str, float], tags: Mapping[str, str]) -> None:
+    def log_tables(
+        self, tables: Mapping[str, pd.DataFrame], figures: Mapping[str, float | None], tags: Mapping[str, str]
+    ) -> None:
         """Log tables, figures and tags of the parent run, in the background."""
 
         def log() -> None:

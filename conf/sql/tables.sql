@@ -341,8 +341,24 @@ CREATE TABLE IF NOT EXISTS risk_attacks (
   chance double COMMENT 'success of guessing',
   epsilon_lower_bound double COMMENT 'largest epsilon that the attack proves was spent',
   status string NOT NULL COMMENT 'ok, undefined or failed',
-  reason string COMMENT 'why there is no figure',
-  evaluated_at timestamp COMMENT 'time of the attack, UTC'
+  reason string COMMENT 'why there is no figure, or what the verdict rests on',
+  evaluated_at timestamp COMMENT 'time of the attack, UTC',
+  replicate int COMMENT 'copy of the release, 1 to m; null where no copy is attacked',
+  qi_set string COMMENT 'named set of quasi-identifiers that the attacker knows',
+  sensitive_attribute string COMMENT 'attribute the attacker reads',
+  auc_low double COMMENT 'lower end of the interval of auc',
+  auc_high double COMMENT 'upper end of the interval of auc',
+  control double COMMENT 'success of the same attack on people who were not used to make the release',
+  difference double COMMENT 'accuracy less control',
+  difference_low double COMMENT 'lower end of its interval',
+  difference_high double COMMENT 'upper end of its interval',
+  mechanism string COMMENT 'mechanism that drew the noise',
+  adjacency string COMMENT 'add_remove or replace: how the attacked pair differs',
+  delta_claimed double COMMENT 'delta that was claimed',
+  bound double COMMENT 'largest accuracy that the claim allows for the attacked pair',
+  optimum double COMMENT 'largest accuracy that any attacker can have on this mechanism',
+  p_value double COMMENT 'of the test of the claim by this attacker alone',
+  verdict string COMMENT 'leak, no_leak_found, not_tested; of a claim violated, not_violated, not_evaluated'
 ) USING delta
 PARTITIONED BY (run_id)
 COMMENT 'Attacks on releases beside RAPID; computed from the original without noise, for the custodian only'
@@ -361,6 +377,28 @@ CREATE TABLE IF NOT EXISTS release_utility (
 PARTITIONED BY (run_id)
 COMMENT 'How useful a release is; computed from the original without noise, for the custodian only'
 TBLPROPERTIES ('rapid.schema_version' = '1');
+
+CREATE TABLE IF NOT EXISTS disclosure_measures (
+  run_id string NOT NULL COMMENT 'run that measured it',
+  registry string COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release that was measured',
+  replicate int COMMENT 'copy of the release, 1 to m; 0 for all together',
+  qi_set string COMMENT 'named set of quasi-identifiers; null for measures over all shared columns',
+  sensitive_attribute string COMMENT 'target; null for measures of keys or whole records',
+  attacker string COMMENT 'attacker of a RAPID row',
+  name string NOT NULL COMMENT 'measure, such as k_anonymity',
+  value double COMMENT 'its value; null unless status is ok',
+  n bigint COMMENT 'records it is about',
+  definition string COMMENT 'what it is',
+  direction string COMMENT 'higher is worse, or higher is better',
+  status string NOT NULL COMMENT 'ok, undefined or not_evaluated',
+  reason string COMMENT 'why there is no figure',
+  evaluated_at timestamp COMMENT 'time of the measurement, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Classical disclosure measures beside RAPID; computed from the original without noise, for the custodian only'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE disclosure_measures ADD CONSTRAINT known_status CHECK (status in ('ok', 'undefined', 'not_evaluated'));
 
 CREATE TABLE IF NOT EXISTS dp_ledger (
   entry_id string NOT NULL COMMENT 'entry; its two rows share it',

@@ -40,6 +40,9 @@ COMMANDS = {
     "search": ("search:search", "Which attribute is learnt best, and from which columns."),
     "advise": ("advise:advise", "What to change in a release: steps, re-evaluated and ranked."),
     "recode": ("advise:recode", "Make a release coarser as the configuration says."),
+    "attack": ("attack:attack", "Attacks on a release: membership, linkage, test-epsilon."),
+    "disclosure": ("disclosure:disclosure", "Classical disclosure measures beside RAPID."),
+    "sweep": ("sweep:sweep", "The risk-utility map over mechanisms and epsilons."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
 }
 

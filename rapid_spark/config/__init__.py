@@ -12,6 +12,7 @@ from .sections import (
     Attacker,
     Baseline,
     Columns,
+    Disclosure,
     Drivers,
     Intervals,
     Publish,
@@ -25,9 +26,9 @@ from .sections import (
 )
 
 __all__ = [
-    "ERRORS", "MEASURES", "Attacker", "Bands", "Baseline", "Columns", "Config", "ConfigError", "Context", "Drivers",
-    "Hierarchy", "Intervals", "Limit", "Limits", "Mask", "Model", "Name", "Policy", "Publish", "Quality", "Recode",
-    "Search", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
+    "ERRORS", "MEASURES", "Attacker", "Bands", "Baseline", "Columns", "Config", "ConfigError", "Context", "Disclosure",
+    "Drivers", "Hierarchy", "Intervals", "Limit", "Limits", "Mask", "Model", "Name", "Policy", "Publish", "Quality",
+    "Recode", "Search", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
     "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read", "settings_json",
     "suggest",
 ]

@@ -18,6 +18,7 @@ from .sections import (
     Attacker,
     Baseline,
     Columns,
+    Disclosure,
     Drivers,
     Intervals,
     Measure,
@@ -60,6 +61,7 @@ class Config(Model):
     baseline: Baseline = Baseline()
     drivers: Drivers = Drivers()
     publish: Publish = Publish()
+    disclosure: Disclosure = Disclosure()
     training: Training = Training()
     policy: Policy | None = Field(None, description="limits the release is held to")
     store: Store = Store()
