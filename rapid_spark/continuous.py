@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from . import intervals
 from .config import Config, Threshold
 from .risk import Combination, continuous_rows, prediction_error
-from .summary import Result, grid_of
+from .summary import Result
+from .thresholds import grid_of
 
 CELLS_PER_WINDOW = 64
 

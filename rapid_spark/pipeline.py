@@ -11,7 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from . import clusters, continuous, continuous_null, risk, scoring, strata, summary, training
+from . import clusters, continuous, continuous_null, relations, risk, scoring, strata, summary, training
 from .config import Config
 from .risk import Classes, Combination
 from .schema import Aligned
@@ -37,7 +37,7 @@ class State:
     @functools.cached_property
     def classes(self) -> dict[str, Classes]:
         """Classes of the original, per categorical attribute."""
-        return {t.name: Classes.of(t.levels, t.missing) for t in self.aligned.targets if t.type == "categorical"}
+        return classes_of(self.aligned)
 
     @functools.cached_property
     def combinations(self) -> list[tuple[FitKey, Combination]]:
@@ -68,6 +68,23 @@ class State:
     def known_classes(self) -> dict[int, tuple[str, ...]]:
         """Per combination, the classes of its attacker's probability matrix."""
         return {c.index: self.fits[key].classes for key, c in self.combinations if key in self.fits}
+
+
+def classes_of(aligned: Aligned) -> dict[str, Classes]:
+    """Classes of the original, per categorical attribute."""
+    return {t.name: Classes.of(t.levels, t.missing) for t in aligned.targets if t.type == "categorical"}
+
+
+def check_relations(aligned: Aligned, config: Config) -> None:
+    """Refuse `drivers.exclude_relations` that do not fit the tables, before anything is fitted.
+
+    Raises:
+        ConfigError: with every fault found.
+    """
+    names = [q.name for q in aligned.quasi_identifiers]
+    parsed = relations.parse_relations(config.drivers.exclude_relations, names, classes_of(aligned))
+    labelled = {q.name: q.column for q in aligned.quasi_identifiers if q.kind == "categorical"}
+    relations.check_levels(aligned.original, parsed, labelled)
 
 
 def prediction_name(aligned: Aligned, qi_set: str) -> str:
@@ -195,7 +212,9 @@ def summarise_holdout(state: State, scored: Scored, original: Found) -> Found:
     config = state.config.model_copy(update={
         "intervals": state.config.intervals.model_copy(update={"permutations": 0})
     })
-    found = _figures(state, scored, config, original.targets, dict(original.reasons))
+    means = {c.index: original.true_prob[c.index] for _, c in state.combinations
+             if c.measure == "rcs_conditional" and c.index in original.true_prob}
+    found = _figures(state, scored, config, original.targets, dict(original.reasons), means)
     usable = [c for _, c in state.combinations if c.index in found.results]
     sizes = {
         c.sensitive_attribute: np.array([row["n"] for row in found.results[c.index].classes], dtype=np.int64)
@@ -214,11 +233,11 @@ def summarise_holdout(state: State, scored: Scored, original: Found) -> Found:
 
 def _figures(
     state: State, scored: Scored, config: Config, targets: dict[str, dict[str, float]],
-    reasons: dict[int, tuple[str, str]],
+    reasons: dict[int, tuple[str, str]], means: Mapping[int, list[float]] | None = None,
 ) -> Found:
     usable = [c for _, c in state.combinations if c.index not in reasons]
     results, true_prob = summary.summarise_categorical(
-        scored.cells, [c for c in usable if c.categorical], state.classes, state.known_classes, config
+        scored.cells, [c for c in usable if c.categorical], state.classes, state.known_classes, config, means
     )
     results |= continuous.summarise_continuous(
         scored.records, [c for c in usable if not c.categorical], targets, config

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import attackers, io, schema, session, tracking, training
+from . import attackers, io, pipeline, schema, session, tracking, training
 from .config import Config, ConfigError
 from .evaluation import Clock, quiet, replicates
 from .io import Source
@@ -144,6 +144,7 @@ def check(
         tables = open_tables(spark, config)
         with clock.stage("checking tables"):
             aligned = schema.align(tables.original, tables.releases, config, tables.holdout)
+            pipeline.check_relations(aligned, config)
     if faults:
         raise ConfigError("\n".join(faults))
     try:

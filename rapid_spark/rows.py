@@ -94,6 +94,7 @@ class Rows:
             "n": result.n, "n_undefined": n_records - result.n, "n_at_risk": result.n_at_risk, "rapid": rapid,
             "n_dropped": target.n_missing if target.missing == "drop" and scored_on == "original" else 0,
             "ci_low": result.ci[0], "ci_high": result.ci[1], "ci_method": result.ci_method,
+            "n_effective": result.n_effective(),
             "baseline_rate": result.baseline_rate,
             "excess": None if rapid is None or result.baseline_rate is None else rapid - result.baseline_rate,
             "permutation_p": null.p if null else None, "null_mean": null.mean if null else None,
@@ -140,6 +141,14 @@ class Rows:
             [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.reported
              if c.index in found.results for row in found.results[c.index].classes],
             results.CLASSES,
+        )
+
+    def distributions(self) -> pd.DataFrame:
+        """Rows of risk_distributions."""
+        return results.frame(
+            [self._keys(c, "original") | row for _, c in self.state.reported
+             if c.index in self.found.results for row in self.found.results[c.index].distributions],
+            results.DISTRIBUTIONS,
         )
 
     def records(self, scored: dict[str, Scored]) -> DataFrame | None:

@@ -88,8 +88,35 @@ def test_other_measures_equal_plain_numpy(spark, three_classes):
     mean = np.array([g[y == k].mean() for k in range(3)])
     rcs, _ = summarise(spark, labels, p, "abc", measures=["rcs_conditional"])
     assert rcs.n_at_risk == (g / mean[y] > 1.25).sum()
+    rng = np.random.default_rng(6)
+    naive = []
+    for _ in range(3000):
+        i = rng.integers(0, 80, 80)
+        centre = np.bincount(y[i], g[i], 3) / np.bincount(y[i], minlength=3)
+        naive.append(np.mean(g[i] > 1.25 * centre[y[i]]))
+    assert rcs.draws.mean() == pytest.approx(np.mean(naive), abs=0.01)
+    assert rcs.draws.std() == pytest.approx(np.std(naive), rel=0.1)
     nce, _ = summarise(spark, labels, p, "abc", measures=["nce"])
     assert nce.n_at_risk == (1 + np.log(np.maximum(g, 1e-10)) / np.log(3) > 0.6).sum()
+
+
+def test_histogram_and_calibration_hold_the_counts(spark, three_classes):
+    labels, y, p = three_classes
+    rows = summarise(spark, labels, p, "abc", drivers={"min_cell_count": 4})[0].distributions
+    b, g = np.bincount(y) / 80, p[np.arange(80), y]
+    r = (g - b[y]) / (1 - b[y])
+    for row in rows:
+        k = "abc".index(row["class_label"])
+        if row["kind"] == "score":
+            low = -np.inf if row["bin_low"] == pytest.approx(-b[k] / (1 - b[k])) else row["bin_low"]
+            assert row["n"] == ((r[y == k] > low) & (r[y == k] <= row["bin_high"])).sum() >= 4
+        else:
+            inside = (p[:, k] >= row["bin_low"]) & (p[:, k] <= row["bin_high"])
+            assert (row["n"], row["observed"]) == (inside.sum(), pytest.approx((y[inside] == k).mean()))
+            assert row["mean_prob"] == pytest.approx(p[inside, k].mean(), abs=1e-4)
+    scores = [row for row in rows if row["kind"] == "score"]
+    assert sum(row["n"] for row in scores) == 80
+    assert sum(row["n"] for row in scores if row["bin_low"] >= 0.3) == (r > 0.3).sum()
 
 
 def test_class_absent_from_the_release_is_counted(spark):
