@@ -7,7 +7,7 @@ finishes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -101,21 +101,58 @@ def summarise_categorical(
     masks = mask_counts(rows, spark, plans) if config.intervals.permutations else {}
     results, true_prob = {}, {}
     for c in combinations:
-        mine, cells, own = plans[c.index], core[core["combo"] == c.index], ranks[ranks["combo"] == c.index]
-        result = _rates(mine, cells, config.intervals, config.training.seed, c.index in moments)
-        results[c.index], true_prob[c.index] = result, list(means.get(c.index, [0.0] * len(mine.classes.labels)))
-        if not result.n:
-            continue
-        exceeding = _exceeding(mine, own)
-        _baselines(result, mine, exceeding)
-        if c.index in masks:
-            _null(result, mine, masks[c.index], exceeding, config)
-        _quality(result, mine, cells, own, known_classes[c.index])
-        if c.index not in means:
-            totals = cells.groupby("y")[["g", "n"]].sum().reindex(range(1, len(mine.classes.labels) + 1), fill_value=0)
-            true_prob[c.index] = list((totals["g"] / totals["n"].where(totals["n"] > 0, 1)).to_numpy())
-        result.distributions = _distributions(mine, cells, own, true_prob[c.index], widths[c.index], config)
+        mine, counted = plans[c.index], Counted(core[core["combo"] == c.index], ranks[ranks["combo"] == c.index])
+        results[c.index], true_prob[c.index] = finish(
+            mine, replace(counted, masks=masks.get(c.index)), known_classes[c.index], config, means.get(c.index),
+            c.index in moments,
+        )
     return results, true_prob
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Counts of one combination, as `aggregates` gives them.
+
+    Attributes:
+        cells: by y, guess (class ranks from 1), claim and position among the plan's edges: n, g, g2, loss, unseen.
+        ranks: by class k, bin (rounded p_k) and position in the grid: n, positives.
+        masks: by positions of all classes: n; or by j (place in the grid): row_squares. None without a null.
+    """
+
+    cells: pd.DataFrame
+    ranks: pd.DataFrame
+    masks: pd.DataFrame | None = None
+
+
+def finish(
+    plan: Plan, counted: Counted, known: tuple[str, ...], config: Config, means: Sequence[float] | None = None,
+    own_means: bool = True,
+) -> tuple[Result, list[float]]:
+    """Result of one combination from its counts, and the mean g of each class; NumPy only.
+
+    Args:
+        plan: the thresholds that were counted between.
+        counted: the counts.
+        known: classes of the attacker's probability matrix.
+        config: intervals, permutations, seed, smallest cell.
+        means: mean g per class that values were divided by (`rcs_conditional`).
+        own_means: whether these are the means of the records counted.
+    """
+    cells, ranks, labels = counted.cells, counted.ranks, plan.classes.labels
+    result = _rates(plan, cells, config.intervals, config.training.seed, own_means)
+    true_prob = list(means or [0.0] * len(labels))
+    if not result.n:
+        return result, true_prob
+    exceeding = _exceeding(plan, ranks)
+    _baselines(result, plan, exceeding)
+    if counted.masks is not None:
+        _null(result, plan, counted.masks, exceeding, config)
+    _quality(result, plan, cells, ranks, known)
+    if means is None:
+        totals = cells.groupby("y")[["g", "n"]].sum().reindex(range(1, len(labels) + 1), fill_value=0)
+        true_prob = list((totals["g"] / totals["n"].where(totals["n"] > 0, 1)).to_numpy())
+    result.distributions = _distributions(plan, cells, ranks, true_prob, len(known), config)
+    return result, true_prob
 
 
 def _distributions(
