@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from .config import ConfigError, check_identifier, suggest
 from .locks import FileLock
 from .readonly import fault
-from .tables import Table, arrow, quoted, tables
+from .tables import OF_EVALUATIONS, Table, arrow, quoted, tables
 from .warehouse import StoreError as StoreError
 from .warehouse import Warehouse
 
@@ -80,13 +80,20 @@ class Store:
 
     def init(self) -> list[str]:
         """Make schema and tables, add columns of a newer version, make the views anew; names of all."""
-        self.warehouse.open(create=True)
+        self.warehouse.open(create=True, wanted=tables())
         self.warehouse.make_views()
-        return self.names()
+        return sorted(self.warehouse.existing())
 
     def names(self) -> list[str]:
         """Names of the tables and views, sorted."""
+        self._show_views()
         return sorted(self.warehouse.existing())
+
+    def need(self, *names: str) -> None:
+        """Make tables that are not made with the store, such as `audit_verdicts`, where they are missing."""
+        missing = set(names) - self.warehouse.existing()
+        if missing:
+            self.warehouse.open(create=True, wanted=missing)
 
     def qualified(self, name: str) -> str:
         """A table's name with its schema, quoted for SQL."""
@@ -161,6 +168,8 @@ class Store:
         replaces = attempt.number > 1
         if isinstance(frame, pd.DataFrame) and frame.empty and not replaces:
             return None
+        if table not in OF_EVALUATIONS:
+            self.need(table)
         rows = self._rows(tables()[table], frame, keys)
         note = "; ".join(f"{k}={v}" for k, v in {**keys, "attempt": attempt.number}.items())
         if not replaces:
@@ -208,6 +217,7 @@ class Store:
         reason = None if write else fault(sql)
         if reason:
             raise ConfigError(f"query: {reason}")
+        self._show_views()
         self.warehouse.use()
         try:
             frame = self.warehouse.spark.sql(sql)
@@ -215,6 +225,11 @@ class Store:
         except (AnalysisException, ParseException) as error:
             raise ConfigError(f"query: {self._explained(str(error))}") from None
         return frame
+
+    def _show_views(self) -> None:
+        # A local store's views live in the session alone and only readers need them; a schema keeps its own.
+        if self.directory is not None:
+            self.warehouse.make_views()
 
     def _explained(self, message: str) -> str:
         unknown = re.search(r"TABLE_OR_VIEW_NOT_FOUND[^`]*((?:`[^`]+`\.?)+)", message)

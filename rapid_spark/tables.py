@@ -13,7 +13,18 @@ import pyarrow as pa
 from .resources import conf_path
 
 SCHEMA_VERSION = 1
-COLUMN = re.compile(r"^  (\w+) (\w+(?:<\w+>)?)( NOT NULL)? COMMENT '([^']*)',?$", re.MULTILINE)
+# Made with a store; the others when a command first writes into them, as each costs a second or so.
+OF_EVALUATIONS = (
+    "runs",
+    "risk_records",
+    "risk_summary",
+    "risk_curve",
+    "risk_classes",
+    "risk_subgroups",
+    "risk_patterns",
+    "risk_attribution",
+)
+COLUMN = re.compile(r"^  `?(\w+)`? (\w+(?:<\w+>)?)( NOT NULL)? COMMENT '([^']*)',?$", re.MULTILINE)
 CONSTRAINT = re.compile(r"^ALTER TABLE (\w+) ADD CONSTRAINT (\w+) CHECK \((.*)\)$", re.DOTALL)
 ARROW = {
     "string": pa.string(),

@@ -7,14 +7,15 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .config import ConfigError
 from .locks import held
-from .tables import SCHEMA_VERSION, Table, quoted, tables, views
+from .tables import OF_EVALUATIONS, SCHEMA_VERSION, Table, quoted, tables, views
 
 FORMS = "a directory holds a '/' or starts with '.' (./rapid-store); a schema is schema:[catalog.]schema"
 # A conflict of two writers, by Delta's error conditions and by the names of its exceptions.
@@ -58,17 +59,17 @@ class Warehouse:
         directory, schema = resolve(location)
         return cls(spark, location, schema, directory)
 
-    def open(self, create: bool) -> None:
-        """Make the tables and views known to the session; with `create`, make what is missing.
+    def open(self, create: bool, wanted: Collection[str] = OF_EVALUATIONS) -> None:
+        """Make the tables known to the session; with `create`, make what is missing of those wanted.
 
         Raises:
             ConfigError: there is no store here (without `create`), or the place cannot be written.
         """
         try:
             if self.directory is None:
-                self._open_schema(create)
+                self._open_schema(create, wanted)
             else:
-                self._open_directory(self.directory, create)
+                self._open_directory(self.directory, create, wanted)
         except Exception as error:
             if NO_DELTA.search(str(error)):
                 raise ConfigError("the Spark session in use has no Delta: start it with Delta") from None
@@ -89,10 +90,13 @@ class Warehouse:
 
     def make_views(self) -> None:
         """Make the views anew, those whose tables are there."""
+        self._make_views(views())
+
+    def _make_views(self, names: Collection[str]) -> None:
         self.use()
         there = self.existing()
         for name, statement in views().items():
-            if set(re.findall(r"(?:FROM|JOIN) (\w+)", statement)) & set(tables()) <= there:
+            if name in names and set(re.findall(r"(?:FROM|JOIN) (\w+)", statement)) & set(tables()) <= there:
                 self._run(name, statement)
 
     def commit(self, what: str, action: Callable[[], T]) -> T:
@@ -116,7 +120,7 @@ class Warehouse:
     def _run(self, what: str, statement: str) -> None:
         self.commit(what, lambda: self.spark.sql(statement))
 
-    def _open_directory(self, directory: Path, create: bool) -> None:
+    def _open_directory(self, directory: Path, create: bool, wanted: Collection[str]) -> None:
         if create:
             _make(directory, self.location)
         elif not (directory / "runs" / "_delta_log").is_dir():
@@ -127,26 +131,28 @@ class Warehouse:
         self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema} LOCATION {quoted(str(own))}")
         if writable:
             with held(directory / ".locks" / "init"):
-                self._register(directory, create=True)
+                self._register(directory, wanted)
         else:
-            self._register(directory, create=False)
-        self.make_views()
+            self._register(directory, ())
 
-    def _register(self, directory: Path, create: bool) -> None:
+    def _register(self, directory: Path, wanted: Collection[str]) -> None:
         registered = self.existing()
-        for table in tables().values():
+
+        def one(table: Table) -> None:
             name, place = self.qualified(table.name), directory / table.name
             if (place / "_delta_log").is_dir():
                 if table.name not in registered:
                     self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION {quoted(str(place))}")
-                if create:
+                if table.name in wanted:
                     self._evolve(table)
-            elif create:
+            elif table.name in wanted:
                 if table.name in registered:  # its files went after this session had seen them
                     self.spark.sql(f"DROP TABLE {name}")
                 self._run(table.name, table.create_at(name, str(place)))
 
-    def _open_schema(self, create: bool) -> None:
+        _at_once(one, tables().values())
+
+    def _open_schema(self, create: bool, wanted: Collection[str]) -> None:
         there = self.existing() if self._has_schema() else None
         if not create:
             if "runs" not in (there or ()):
@@ -156,15 +162,14 @@ class Warehouse:
             self._run(self.schema, f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
             there = set()
         self.use()
-        for table in tables().values():
+        for table in (t for name, t in tables().items() if name in wanted):
             if table.name in there:
                 self._evolve(table)
                 continue
             self._run(table.name, table.create)
             for statement in table.add_constraints(self.qualified(table.name)):
                 self._run(table.name, statement)
-        if not set(views()) <= there:
-            self.make_views()
+        self._make_views(views().keys() - there)
 
     def _has_schema(self) -> bool:
         *catalog, name = [part.strip("`") for part in self.schema.split(".")]
@@ -184,6 +189,12 @@ class Warehouse:
             self._run(table.name, f"ALTER TABLE {name} ADD COLUMNS ({', '.join(added)})")
             version = f"'rapid.schema_version' = '{SCHEMA_VERSION}'"
             self._run(table.name, f"ALTER TABLE {name} SET TBLPROPERTIES ({version})")
+
+
+def _at_once(action: Callable[[Table], None], several: Iterable[Table]) -> None:
+    """Do the same for several tables side by side: most of the time of each goes into waiting for its log."""
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(action, several))
 
 
 def resolve(location: str) -> tuple[Path | None, str]:

@@ -24,6 +24,11 @@ KEYS = {
     "risk_subgroups": {*COMBINATION, "weighting", "columns", "level"},
     "risk_patterns": {*COMBINATION, "weighting", "columns", "level"},
     "risk_attribution": {*COMBINATION, "weighting", "term", "kind"},
+    "audit_verdicts": {"run_id", "registry", "release_id", "rule", "verdict"},
+    "release_decisions": {"run_id", "registry", "release_id", "outcome", "decided_by", "decided_at"},
+    "risk_attacks": {"run_id", "release_id", "attack", "attacker", "status"},
+    "release_utility": {"run_id", "release_id", "measure"},
+    "dp_ledger": {"entry_id", "dataset", "mechanism", "adjacency", "entered_at", "state"},
 }
 
 

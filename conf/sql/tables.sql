@@ -333,3 +333,98 @@ PARTITIONED BY (run_id)
 COMMENT 'Records at risk in any, in all and in how many of several attributes, attackers and replicates'
 TBLPROPERTIES ('rapid.schema_version' = '1');
 ALTER TABLE risk_joint ADD CONSTRAINT shares CHECK ((share_any is null or share_any between 0 and 1) and (share_all is null or share_all between 0 and 1));
+
+CREATE TABLE IF NOT EXISTS audit_verdicts (
+  run_id string NOT NULL COMMENT 'audit or evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release that was judged',
+  sensitive_attribute string COMMENT 'attribute the rule was applied to; null for a rule about the whole release',
+  rule string NOT NULL COMMENT 'rule of the policy, or overall: the verdict on the release',
+  audience string COMMENT 'to whom the release goes, as the policy context says',
+  purpose string COMMENT 'what for, as the policy context says',
+  `limit` double COMMENT 'limit of the rule',
+  figure double COMMENT 'figure that was compared with the limit; null where there is none',
+  verdict string NOT NULL COMMENT 'pass, review, fail or not_evaluated',
+  reason string COMMENT 'why, in words',
+  valid_until date COMMENT 'day after which the verdict no longer clears the release',
+  evaluated_at timestamp COMMENT 'time of the evaluation, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'What a policy says of each release, rule by rule'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE audit_verdicts ADD CONSTRAINT known_verdict CHECK (verdict in ('pass', 'review', 'fail', 'not_evaluated'));
+
+CREATE TABLE IF NOT EXISTS release_decisions (
+  run_id string NOT NULL COMMENT 'evaluation or audit the decision rests on',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release that was decided on',
+  outcome string NOT NULL COMMENT 'approve, approve_with_conditions or reject',
+  decided_by string NOT NULL COMMENT 'who decided',
+  reason string COMMENT 'why; needed where a fail or a not_evaluated is overridden',
+  audience string COMMENT 'to whom the release may go',
+  valid_until date COMMENT 'day after which the approval has ended',
+  release_digest string COMMENT 'digest of the content that was decided on',
+  decided_at timestamp NOT NULL COMMENT 'time of the decision, UTC'
+) USING delta
+COMMENT 'Decisions of people on releases, append-only'
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');
+ALTER TABLE release_decisions ADD CONSTRAINT known_outcome CHECK (outcome in ('approve', 'approve_with_conditions', 'reject'));
+
+CREATE TABLE IF NOT EXISTS risk_attacks (
+  run_id string NOT NULL COMMENT 'run of the attack',
+  registry string COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release that was attacked',
+  attack string NOT NULL COMMENT 'kind of attack',
+  attacker string NOT NULL COMMENT 'attacker or statistic',
+  epsilon_claimed double COMMENT 'epsilon that was claimed for the release',
+  n bigint COMMENT 'plays or records',
+  accuracy double COMMENT 'balanced accuracy, or the rate of success',
+  accuracy_low double COMMENT 'lower end of its interval',
+  accuracy_high double COMMENT 'upper end of its interval',
+  auc double COMMENT 'area under the ROC curve',
+  tpr_at_1pct_fpr double COMMENT 'true positive rate at a false positive rate of 1 percent',
+  chance double COMMENT 'success of guessing',
+  epsilon_lower_bound double COMMENT 'largest epsilon that the attack proves was spent',
+  status string NOT NULL COMMENT 'ok, undefined or failed',
+  reason string COMMENT 'why there is no figure',
+  evaluated_at timestamp COMMENT 'time of the attack, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Attacks on releases beside RAPID; computed from the original without noise, for the custodian only'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_attacks ADD CONSTRAINT known_status CHECK (status in ('ok', 'undefined', 'failed'));
+
+CREATE TABLE IF NOT EXISTS release_utility (
+  run_id string NOT NULL COMMENT 'run that measured it',
+  registry string COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release that was measured',
+  measure string NOT NULL COMMENT 'measure of utility',
+  columns array<string> COMMENT 'columns it is about',
+  value double COMMENT 'its value; null where undefined',
+  evaluated_at timestamp COMMENT 'time of the measurement, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'How useful a release is; computed from the original without noise, for the custodian only'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+
+CREATE TABLE IF NOT EXISTS dp_ledger (
+  entry_id string NOT NULL COMMENT 'entry; its two rows share it',
+  dataset string NOT NULL COMMENT 'population of persons whose budget is charged',
+  derived_from string COMMENT 'dataset this one was made from, where the charge goes to that one',
+  release_id string COMMENT 'release the entry pays for',
+  run_id string COMMENT 'run that drew it',
+  mechanism string NOT NULL COMMENT 'mechanism, or budget: the row that sets the limit',
+  adjacency string NOT NULL COMMENT 'add_remove or replace',
+  protected_unit string COMMENT 'what the guarantee protects: a record or a person',
+  epsilon double COMMENT 'epsilon charged, or the limit',
+  delta double COMMENT 'delta charged, or the limit',
+  rho double COMMENT 'rho charged, where the filter adds rho',
+  sensitivity double COMMENT 'sensitivity the noise was calibrated to',
+  parameters string COMMENT 'declared parameters as JSON; nothing read off the data',
+  entered_at timestamp NOT NULL COMMENT 'time of the row, UTC',
+  state string NOT NULL COMMENT 'entered (before the noise) or drawn'
+) USING delta
+COMMENT 'What was spent on each dataset, append-only'
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');
+ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn'));
+ALTER TABLE dp_ledger ADD CONSTRAINT known_adjacency CHECK (adjacency in ('add_remove', 'replace'));

@@ -1,0 +1,153 @@
+"""The configuration of one evaluation, and the rules between its columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from .base import Model, Name, check_identifier
+from .sections import (
+    MEASURES,
+    Attacker,
+    Baseline,
+    Columns,
+    Drivers,
+    Intervals,
+    Measure,
+    SensitiveAttribute,
+    Session,
+    Store,
+    Table,
+    Threshold,
+    Tracking,
+    Training,
+)
+
+
+class Config(Model):
+    """One evaluation: one registry's release, its replicates, attributes, quasi-identifier sets and attackers."""
+
+    registry: str = "registry"
+    release_id: str = "release"
+    release_date: date | None = None
+    original: Table | None = None
+    release: tuple[Table, ...] = ()
+    holdout: Table | None = None
+    columns: Columns = Columns()
+    quasi_identifiers: tuple[Name, ...] = ()
+    qi_sets: dict[str, tuple[Name, ...]] = Field(
+        default_factory=dict, description="named scenarios in place of quasi_identifiers"
+    )
+    sensitive_attributes: tuple[SensitiveAttribute, ...] = ()
+    attackers: tuple[Attacker, ...] = (Attacker(name="rf"),)
+    allow_code: bool = False
+    measures: tuple[Measure, ...] = ("normalized_gain",)
+    threshold: Threshold = Threshold()
+    intervals: Intervals = Intervals()
+    baseline: Baseline = Baseline()
+    drivers: Drivers = Drivers()
+    training: Training = Training()
+    store: Store = Store()
+    tracking: Tracking = Tracking()
+    session: Session = Session()
+
+    @field_validator("registry", "release_id")
+    @classmethod
+    def _identifier(cls, value: str) -> str:
+        return check_identifier(value)
+
+    @field_validator("release", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        value = [value] if isinstance(value, (str, dict, Table)) else value
+        return [{"path": v} if isinstance(v, str) else v for v in value]
+
+    @field_validator("original", "holdout", mode="before")
+    @classmethod
+    def _path(cls, value: Any) -> Any:
+        return {"path": value} if isinstance(value, str) else value
+
+    @field_validator("sensitive_attributes", mode="before")
+    @classmethod
+    def _attributes(cls, value: Any) -> Any:
+        value = [value] if isinstance(value, (str, dict, SensitiveAttribute)) else value
+        return [parse_attribute(v) if isinstance(v, str) else v for v in value]
+
+    @field_validator("attackers", mode="before")
+    @classmethod
+    def _attackers(cls, value: Any) -> Any:
+        value = [value] if isinstance(value, (str, dict, Attacker)) else value
+        return [{"name": v} if isinstance(v, str) else v for v in value]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_tau(cls, value: Any) -> Any:
+        threshold = value.get("threshold") if isinstance(value, dict) else None
+        if isinstance(threshold, dict) and isinstance(threshold.get("tau"), (int, float)):
+            measures = value.get("measures") or ["normalized_gain"]
+            measures = [measures] if isinstance(measures, str) else measures
+            tau = {m: threshold["tau"] for m in measures if m in MEASURES}
+            return {**value, "threshold": {**threshold, "tau": tau}}
+        return value
+
+    @model_validator(mode="after")
+    def _roles(self) -> Config:
+        faults = list(_role_faults(self))
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+    @property
+    def sets(self) -> dict[str, tuple[str, ...]]:
+        """Quasi-identifier sets by name; a plain list is the set `all`. QIs are ordered by name."""
+        sets = self.qi_sets or {"all": self.quasi_identifiers}
+        return {name: tuple(sorted(columns)) for name, columns in sets.items()}
+
+    @property
+    def all_quasi_identifiers(self) -> tuple[str, ...]:
+        """Every quasi-identifier of any set, ordered by name, each once."""
+        return tuple(sorted({column for columns in self.sets.values() for column in columns}))
+
+
+def _role_faults(config: Config) -> Iterable[str]:
+    if config.quasi_identifiers and config.qi_sets:
+        yield "give quasi_identifiers or qi_sets, not both"
+    for name, columns in config.sets.items():
+        where = "quasi_identifiers" if name == "all" and not config.qi_sets else f"qi_sets.{name}"
+        yield from (f"{where}: {c!r} is named twice" for c in _twice(columns))
+        if name != "all" or config.qi_sets:
+            if not columns:
+                yield f"{where}: name at least one quasi-identifier"
+    yield from (f"sensitive_attributes: {c!r} is named twice" for c in _twice(s.name for s in config.sensitive_attributes))
+    yield from (f"attackers: {c!r} is named twice" for c in _twice(a.name for a in config.attackers))
+    yield from (f"measures: {c!r} is named twice" for c in _twice(config.measures))
+    quasi = set(config.all_quasi_identifiers)
+    for attribute in config.sensitive_attributes:
+        if attribute.name in quasi:
+            yield f"{attribute.name!r} is both a quasi-identifier and a sensitive attribute: it can be only one"
+    for column in config.columns.key:
+        if column in quasi or column in {s.name for s in config.sensitive_attributes}:
+            yield f"columns.key: {column!r} is also a quasi-identifier or sensitive attribute: a key is neither"
+    for column in config.baseline.by:
+        if column not in quasi:
+            yield f"baseline.by: {column!r} is not among the quasi-identifiers"
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    names = list(names)
+    return sorted({n for n in names if names.count(n) > 1})
+
+
+def parse_attribute(text: str) -> dict[str, str]:
+    """`NAME`, `NAME:categorical` or `NAME:continuous` as a mapping; other colons belong to the name."""
+    name, colon, kind = text.rpartition(":")
+    return {"name": name, "type": kind} if colon and kind in ("categorical", "continuous") else {"name": text}
+
+
+def settings_json(config: Config) -> str:
+    """The configuration as sorted JSON, as it is stored and digested. It holds no secrets."""
+    return json.dumps(config.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
