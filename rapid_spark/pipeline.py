@@ -226,6 +226,7 @@ def summarise_holdout(state: State, scored: Scored, original: Found) -> Found:
         "intervals": config.intervals.model_copy(update={"method": "wilson"})
     })
     results, _ = summary.summarise_categorical(scored.cells, plain, own, state.known_classes, settings)
+    _by_cluster(state, scored, found)
     found.own = {i: r.rapid for i, r in results.items() if r.rapid is not None}
     found.own |= {c.index: found.results[c.index].rapid or 0.0 for c in usable if not c.categorical}
     return found
@@ -274,10 +275,10 @@ def flags(state: State, found: Found) -> dict[int, Column]:
 
 def _by_cluster(state: State, scored: Scored, found: Found) -> None:
     """Rates by person and household, and intervals that count clusters instead of rows."""
-    columns = state.config.columns
-    if columns.person:
+    there = scored.records.columns
+    if "person" in there:
         found.persons = clusters.cluster_rates(scored.records, "person", flags(state, found))
-    if columns.household:
+    if "household" in there:
         found.households = clusters.cluster_rates(scored.records, "household", flags(state, found))
     widest = found.households or found.persons
     for index, rate in widest.items():

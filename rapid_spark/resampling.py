@@ -208,7 +208,8 @@ def categorical_null(
     generator = np.random.default_rng(seed)
     hits = np.zeros(draws, dtype=np.int64)
     n = int(counts.sum())
-    method: Literal["count", "marginals"] = "count" if n < 1_000_000 else "marginals"
+    # by pattern, unless patterns hardly repeat: then by record costs less
+    method: Literal["count", "marginals"] = "count" if n < 4 * len(mask_counts) else "marginals"
     for d in range(draws):
         left = mask_counts.astype(np.int64)
         for k, size in enumerate(counts[:-1]):

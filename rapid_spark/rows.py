@@ -116,9 +116,10 @@ class Rows:
         other = self.holdout.results.get(c.index) if self.holdout else None
         if other is None or not other.n or not result.n:
             return figures
+        by_cluster = (result.ci, other.ci) if result.by_cluster or other.by_cluster else None
         point, low, high = control.difference(
             (result.n_at_risk, result.n, result.draws), (other.n_at_risk, other.n, other.draws),
-            self.state.config.intervals.confidence,
+            self.state.config.intervals.confidence, by_cluster,
         )
         own = self.holdout.own.get(c.index) if self.holdout else None
         return figures | {

@@ -44,6 +44,11 @@ class Result:
     def rapid(self) -> float | None:
         return self.n_at_risk / self.n if self.n else None
 
+    @property
+    def by_cluster(self) -> bool:
+        """Whether the interval counts clusters in place of records."""
+        return self.ci_method.endswith("clusters")
+
     def n_effective(self) -> float | None:
         """p (1 - p) / Var of the rate: by bootstrap draws, and by a design effect where records come in clusters."""
         rate = self.rapid

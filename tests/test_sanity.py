@@ -91,6 +91,16 @@ def test_a_leak_for_members_alone_is_seen():
     assert point == one.rapid - other.rapid and 0 < low < point < high
 
 
+def test_intervals_by_cluster_are_combined_by_squares():
+    point, low, high = difference((50, 100, None), (80, 200, None), 0.95, ((0.40, 0.60), (0.35, 0.46)))
+    assert (point, low, high) == pytest.approx((0.1, 0.1 - np.hypot(0.1, 0.06), 0.1 + np.hypot(0.1, 0.05)))
+
+
+def test_shared_households_make_it_a_difference_between_populations():
+    found = Comparability(0.5, 0.5, 0, 0, 100, {"person": 0, "household": 4})
+    assert not found.comparable and "4 belong to a household of the original" in found.sentence()
+
+
 @pytest.mark.parametrize(("auc", "p", "overlap", "comparable"), [
     (0.51, 0.4, 0, True), (0.51, 0.4, None, True), (0.51, 0.4, 3, False), (0.70, 0.4, 0, False), (0.51, 1e-6, 0, False),
 ])
