@@ -130,6 +130,18 @@ def check(
 
     Raises:
         ConfigError, SchemaError, AttackerError: with every fault found.
+
+    Example:
+        >>> from rapid_spark import check, load
+        >>> from rapid_spark.simulate import registry
+        >>> registry(50, kappa=5, seed=1).to_csv("people.csv", index=False)
+        >>> registry(50, kappa=5, seed=2).to_csv("published.csv", index=False)
+        >>> plan = check(load(overrides={
+        ...     "original": "people.csv", "release": ["published.csv"], "quasi_identifiers": ["age", "gender"],
+        ...     "sensitive_attributes": ["disease_status"], "attackers": ["cart"],
+        ... }))
+        >>> plan["status"], [row["rows"] for row in plan["tables"]]
+        ('ok', [50, 50])
     """
     faults: list[str] = []
     clock = Clock(say, {})

@@ -55,6 +55,21 @@ class Assessment:
         seconds: by stage.
         inputs: names, versions, row counts, digests.
         evaluated_at: UTC.
+
+    Example:
+        >>> from rapid_spark import Assessment, assess
+        >>> from rapid_spark.simulate import registry
+        >>> found = assess(registry(200, kappa=5, seed=1), registry(200, kappa=5, seed=2), {
+        ...     "quasi_identifiers": ["age"], "sensitive_attributes": ["disease_status"], "attackers": ["cart"],
+        ...     "intervals": {"permutations": 0}, "drivers": {"attribution": False, "patterns": 0},
+        ... })
+        >>> isinstance(found, Assessment), sorted(found.tables)[:2]
+        (True, ['risk_attribution', 'risk_distributions'])
+        >>> found.classes["class_label"].tolist()
+        ['healthy', 'hypertensive', 'diabetic']
+        >>> "<article" in found._repr_html_()
+        True
+        >>> found.close()
     """
 
     run_id: str

@@ -250,6 +250,16 @@ def test_the_finding_comes_first_with_what_the_interval_means(page: Page, data: 
     assert INTERVAL_MEANING in words and "holds figures and no verdict" in words
 
 
+def test_no_class_or_level_is_named_where_none_may_be(data: report.ReportData) -> None:
+    bare = plots.without_labels(data)
+    finding = findings(bare.summary)[0]
+    drawn = [plots.draw_classes(bare, finding), plots.draw_gain(bare, finding), plots.draw_calibration(bare, finding),
+             plots.draw_refits(bare, finding)]
+    text = html.unescape(" ".join(plots.svg(d, f"b{i}") for i, d in enumerate(drawn) if d is not None))
+    assert all(drawn) and "class 1" in text and "class 2" in text
+    assert not any(value in text for value in (*LABELS, "Husband", "Private", "Never-married"))
+
+
 def test_sections_grow_by_functions_and_leave_out_what_is_not_there(data: report.ReportData) -> None:
     bare = replace(data, tables={"risk_summary": data.summary}, warnings=())
     anchors = {a.get("id") for a in Page(report.render(bare)).all("section")}

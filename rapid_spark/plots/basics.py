@@ -51,6 +51,39 @@ class Drawing:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Unlabelled:
+    """Result tables in which classes are named by their rank; no subgroups, patterns or terms of a regression."""
+
+    summary: pd.DataFrame
+    curve: pd.DataFrame
+    classes: pd.DataFrame
+    tables: Mapping[str, pd.DataFrame]
+
+
+def without_labels(evaluation: Evaluation) -> Unlabelled:
+    """The same results without any value of the data, for places that must not hold one."""
+    classes = evaluation.classes
+    ranks = {
+        (r["sensitive_attribute"], r["class_label"]): f"class {int(r['class_rank'])}"
+        for r in rows_of(classes) if number(r.get("class_rank")) is not None
+    }
+
+    def ranked(frame: pd.DataFrame | None) -> pd.DataFrame:
+        if frame is None or not len(frame):
+            return pd.DataFrame()
+        keys = zip(frame["sensitive_attribute"], frame["class_label"], strict=True)
+        return frame.assign(class_label=[ranks.get(key, "class") for key in keys])
+
+    terms = table(evaluation, "attribution")
+    if terms is None or not len(terms):
+        terms = pd.DataFrame()
+    else:
+        terms = terms[terms["kind"].isin(("alone", "left_out"))]  # these name columns only
+    tables = {"risk_distributions": ranked(table(evaluation, "distributions")), "risk_attribution": terms}
+    return Unlabelled(evaluation.summary, evaluation.curve, ranked(classes), tables)
+
+
 def rows_about(frame: pd.DataFrame | None, key: Mapping[str, Any], **more: Any) -> pd.DataFrame:
     """Rows of a result table about one finding: scored on the original, unweighted."""
     if frame is None or not len(frame):
