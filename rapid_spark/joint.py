@@ -21,7 +21,7 @@ POOLED = 0
 DIMENSIONS = ("sensitive_attribute", "attacker", "replicate")
 OVER = {"sensitive_attribute": "attributes", "attacker": "attackers", "replicate": "replicates"}
 COLUMNS = (
-    "run_id", "registry", "release_id", "scored_on", "qi_set", "over", *DIMENSIONS, "combinations", "n", "n_any",
+    "run_id", "registry", "release_id", "scored_on", "qi_set", "across", *DIMENSIONS, "combinations", "n", "n_any",
     "share_any", "n_all", "share_all", "mean_count", "counts",
 )
 
@@ -34,7 +34,7 @@ def groups(combinations: Sequence[Combination]) -> Iterator[tuple[dict[str, Any]
     unless there is nothing else.
 
     Yields:
-        Key columns (`over`, and the dimensions held fixed; the others None) and the members, two or more.
+        Key columns (`across`, and the dimensions held fixed; the others None) and the members, two or more.
     """
     first: dict[tuple[str, str], str] = {}
     for c in combinations:
@@ -50,10 +50,11 @@ def groups(combinations: Sequence[Combination]) -> Iterator[tuple[dict[str, Any]
                     found.setdefault(tuple(getattr(c, d) for d in fixed), []).append(c)
             for values, members in found.items():
                 if len(members) > 1:
-                    yield {"qi_set": qi_set, "over": name, dimension: None, **dict(zip(fixed, values, strict=True))}, members
+                    held = dict(zip(fixed, values, strict=True))
+                    yield {"qi_set": qi_set, "across": name, dimension: None, **held}, members
         everything = [c for c in each if c.qi_set == qi_set]
         if sum(len({getattr(c, d) for c in everything}) > 1 for d in DIMENSIONS) > 1:
-            yield {"qi_set": qi_set, "over": "everything", **dict.fromkeys(DIMENSIONS)}, everything
+            yield {"qi_set": qi_set, "across": "everything", **dict.fromkeys(DIMENSIONS)}, everything
 
 
 def find(

@@ -20,7 +20,7 @@ SUITE = [
 
 
 def test_groups_hold_two_of_three_fixed():
-    found = [(key["over"], key["sensitive_attribute"], key["attacker"], key["replicate"], len(m)) for key, m in joint.groups(SUITE)]
+    found = [(key["across"], key["sensitive_attribute"], key["attacker"], key["replicate"], len(m)) for key, m in joint.groups(SUITE)]
     assert found.count(("everything", None, None, None, 8)) == 1
     assert ("replicates", "ill", "rf", None, 2) in found
     assert ("attributes", None, "gbm", 0, 2) in found and ("attackers", "pay", None, 1, 2) in found
@@ -53,7 +53,7 @@ def test_rows_from_spark(spark, monkeypatch):
     mine = [combination(i, "ill", f"a{i}", 1) for i in range(3)]
     found, warnings = joint.find(frame, mine, flags, {"run_id": "r", "scored_on": "original"})
     row = found.iloc[0]
-    assert (row["over"], row["attacker"], row["replicate"], row["n"]) == ("attackers", None, 1, 9)
+    assert (row["across"], row["attacker"], row["replicate"], row["n"]) == ("attackers", None, 1, 9)
     assert (row["n_any"], row["n_all"], row["counts"]) == (6, 2, [3, 4, 0, 2]) and not warnings
     monkeypatch.setattr(joint, "MAX_VECTORS", 2)
     found, warnings = joint.find(frame, mine, flags, {})

@@ -63,9 +63,9 @@ def adult_like(n: int = 32_561, seed: int = 1) -> report.ReportData:
     tables["risk_summary"].append(failed)
     base = {"scored_on": "original", "qi_set": "all", "n": n, "sensitive_attribute": None, "attacker": None, "replicate": None}
     tables["risk_joint"] = [
-        {**base, "over": "attackers", "sensitive_attribute": "income", "replicate": 1, "combinations": 4,
+        {**base, "across": "attackers", "sensitive_attribute": "income", "replicate": 1, "combinations": 4,
          "share_any": 0.81, "share_all": 0.55, "mean_count": 2.9},
-        {**base, "over": "everything", "combinations": 12, "share_any": 0.9, "share_all": 0.4, "mean_count": 8.1},
+        {**base, "across": "everything", "combinations": 12, "share_any": 0.9, "share_all": 0.4, "mean_count": 8.1},
     ]
     settings = {"registry": "adult", "quasi_identifiers": list(COLUMNS), "training": {"seed": 7}, "threshold": {"tau": {}},
                 "sensitive_attributes": [{"name": "income", "type": "categorical", "missing": None}]}

@@ -316,7 +316,7 @@ CREATE TABLE IF NOT EXISTS risk_joint (
   release_id string NOT NULL COMMENT 'release under evaluation',
   scored_on string NOT NULL COMMENT 'original or holdout',
   qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
-  over string NOT NULL COMMENT 'what is taken together: attributes, attackers, replicates, or everything',
+  across string NOT NULL COMMENT 'what is taken together: attributes, attackers, replicates, or everything',
   sensitive_attribute string COMMENT 'the one attribute; null where it is taken over',
   attacker string COMMENT 'the one attacker; null where it is taken over',
   replicate int COMMENT 'the one copy, 0 for all copies together; null where it is taken over',

@@ -75,7 +75,7 @@ def joint(page: Page) -> Html | None:
     if rows is None or not len(rows):
         return None
     order = {"everything": 0, "replicates": 1, "attackers": 2, "attributes": 3}
-    rows = rows.iloc[rows["over"].map(order).fillna(9).argsort(kind="stable")]
+    rows = rows.iloc[rows["across"].map(order).fillna(9).argsort(kind="stable")]
     several = rows["qi_set"].nunique() > 1
     columns: Columns = {
         "taken together": lambda r: f"{plain(r['over'])} ({count(r['combinations'])})", "with": _held,
