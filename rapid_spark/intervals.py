@@ -17,7 +17,8 @@ How often 95 % intervals held the true rate, in percent of 4,000 simulated sampl
 So none works where g has atoms at the threshold (`near_threshold` of a result is the share of records to look at), and
 where all of g is near it only the percentile bootstrap does. `rcs_conditional` at 1.25: wilson_neff 95.5, 95.0, 96.1 and
 bootstrap 95.2, 95.7, 96.5 for the first three attackers; wilson 96.4, 89.8, 99.4, so it errs on either side. Flags of
-`nce` and of errors do not move with the sample: there wilson and clopper_pearson cover what they say.
+`nce` and of errors other than `normalised` do not move with the sample: there wilson and clopper_pearson cover what they
+say. An error over the range of the target has no consistent bootstrap; its range is taken as known.
 """
 
 from __future__ import annotations

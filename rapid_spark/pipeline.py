@@ -214,7 +214,7 @@ def summarise_holdout(state: State, scored: Scored, original: Found) -> Found:
     })
     means = {c.index: original.true_prob[c.index] for _, c in state.combinations
              if c.measure == "rcs_conditional" and c.index in original.true_prob}
-    found = _figures(state, scored, config, original.targets, dict(original.reasons), means)
+    found = _figures(state, scored, config, original.targets, dict(original.reasons), means, False)
     usable = [c for _, c in state.combinations if c.index in found.results]
     sizes = {
         c.sensitive_attribute: np.array([row["n"] for row in found.results[c.index].classes], dtype=np.int64)
@@ -235,13 +235,14 @@ def summarise_holdout(state: State, scored: Scored, original: Found) -> Found:
 def _figures(
     state: State, scored: Scored, config: Config, targets: dict[str, dict[str, float]],
     reasons: dict[int, tuple[str, str]], means: Mapping[int, list[float]] | None = None,
+    own_spread: bool = True,
 ) -> Found:
     usable = [c for _, c in state.combinations if c.index not in reasons]
     results, true_prob = summary.summarise_categorical(
         scored.cells, [c for c in usable if c.categorical], state.classes, state.known_classes, config, means
     )
     results |= continuous.summarise_continuous(
-        scored.records, [c for c in usable if not c.categorical], targets, config
+        scored.records, [c for c in usable if not c.categorical], targets, config, own_spread
     )
     for index in [i for i, r in results.items() if not r.n]:
         del results[index]

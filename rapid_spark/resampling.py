@@ -69,11 +69,11 @@ SPAN, STEP = 4.0, 0.1  # how far, and how densely, cells lie around a moving thr
 
 
 def conditional_edges(taus: Sequence[float], cv: float, n: int) -> np.ndarray:
-    """Edges of cells of g / mean g around every threshold tau m*, with m* the mean of a replicate over the observed one.
+    """Edges of cells around every threshold tau m*, with m* the mean (or other scale) of a replicate over the observed one.
 
     Args:
         taus: thresholds.
-        cv: sd of g over its mean, within the class.
+        cv: relative sd of one record's part in the scale: sd of g over its mean within the class (`rcs_conditional`).
         n: records of the class.
     """
     around = 1.0 + cv / np.sqrt(max(1, n)) * np.arange(-SPAN, SPAN + STEP / 2, STEP)
@@ -82,12 +82,13 @@ def conditional_edges(taus: Sequence[float], cv: float, n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ValueCells:
-    """Records of one class by cell of their value x = g / mean g; cell j holds edges[j - 1] < x <= edges[j].
+    """Records of one class by cell of their value x; cell j holds edges[j - 1] < x <= edges[j].
 
     Attributes:
         edges: ascending, J.
         n: records, J + 1.
-        total, squares: sums of x and of x^2, J + 1.
+        total, squares: sums of m and of m^2, J + 1; the mean of m over all records is 1, and its mean in a replicate says
+            how far the thresholds move. For `rcs_conditional` x = m = g / mean g.
     """
 
     edges: np.ndarray
@@ -96,8 +97,12 @@ class ValueCells:
     squares: np.ndarray
 
 
-def conditional_hits(sizes: np.ndarray, cells: Sequence[ValueCells], taus: Sequence[float], seed: int) -> np.ndarray:
-    """Hits of every bootstrap replicate of `rcs_conditional`, whose threshold on g is tau times the replicate's own mean.
+def conditional_hits(
+    sizes: np.ndarray, cells: Sequence[ValueCells], taus: Sequence[float], seed: int, power: float = 1.0
+) -> np.ndarray:
+    """Values above the threshold in every bootstrap replicate where that is tau times the replicate's own scale.
+
+    So for `rcs_conditional` (scale: the mean of g in the class), and by power 1/2 for errors over the sd of the target.
 
     The records of a class fall into the cells by a multinomial draw; their sum is that of the cells' means, with a
     normal remainder for the spread within cells; the hits are the cells above tau m*, and of the cell that the
@@ -109,9 +114,10 @@ def conditional_hits(sizes: np.ndarray, cells: Sequence[ValueCells], taus: Seque
         cells: per class.
         taus: ascending thresholds.
         seed: of the generator.
+        power: the scale is the mean of m to this power.
 
     Returns:
-        (draws, taus) hits; within a replicate they do not increase with tau.
+        (draws, taus) records above; within a replicate they do not increase with tau.
     """
     generator = np.random.default_rng(seed)
     hits = np.zeros((len(sizes), len(taus)), dtype=np.int64)
@@ -130,7 +136,7 @@ def conditional_hits(sizes: np.ndarray, cells: Sequence[ValueCells], taus: Seque
         low, high = np.concatenate([[0.0], cell.edges]), np.append(cell.edges, cell.edges[-1])
         rows = np.arange(len(sizes))
         for j, tau in enumerate(taus):
-            cut = tau * centre
+            cut = tau * np.maximum(centre, 0.0) ** power
             at = np.searchsorted(cell.edges, cut)
             width = high[at] - low[at]
             part = np.clip(np.divide(high[at] - cut, width, out=np.zeros(len(cut)), where=width > 0), 0.0, 1.0)

@@ -140,6 +140,19 @@ def test_continuous_errors_equal_plain_numpy(spark, kind):
     assert result.figures["r2"] == pytest.approx(1 - ((y - guess) ** 2).sum() / ((y - y.mean()) ** 2).sum())
 
 
+def test_the_spread_of_a_normalised_error_is_drawn_with_the_sample(spark):
+    rng = np.random.default_rng(8)
+    y = rng.lognormal(0, 0.8, 200)
+    guess = y + rng.normal(0, 0.4, 200)
+    settings = config.parse({"threshold": {"error": "normalised", "tolerance": 0.3}})
+    c, frame = combination("normalised", 0.3, "continuous"), continuous_frame(spark, y, guess)
+    result = summarise_continuous(frame, [c], spreads(frame, {"y": "s0"}, settings.threshold), settings)[0]
+    naive = np.array([(error(y[i], guess[i], "normalised") < 0.3).mean() for i in rng.integers(0, 200, (4000, 200))])
+    assert result.draws.mean() == pytest.approx(naive.mean(), abs=0.01)
+    assert result.draws.std() == pytest.approx(naive.std(), rel=0.1)
+    assert naive.std() > 1.3 * np.sqrt(result.rapid * (1 - result.rapid) / 200)  # so a binomial interval is too short
+
+
 @pytest.mark.parametrize("kind", ["symmetric", "stabilised_relative", "relative", "absolute"])
 def test_best_constant_is_at_most_one_cell_short_of_brute_force(spark, kind):
     y = np.random.default_rng(3).lognormal(2, 1, 400) * np.where(np.arange(400) % 5, 1, -1)

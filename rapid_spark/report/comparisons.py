@@ -44,14 +44,19 @@ def thresholds(page: Page) -> Html | None:
 
 
 def _data_driven(finding: Finding, title: str) -> Html | None:
-    chosen = number(finding.row.get("data_driven_threshold"))
-    if chosen is None:
+    row = finding.row
+    chosen, pointwise = (number(row.get(f"{kind}_threshold")) for kind in ("data_driven", "exploratory"))
+    if chosen is None and pointwise is None:
         return None
-    direction = "up to" if finding.row["target_type"] == "categorical" else "down to"
-    return note(
-        f"{title}: for attacker {name(finding.row['attacker'])} the rate exceeds what chance gives {direction} "
-        f"threshold {chosen:g} (fixed sequence, 5 % over the whole grid)."
+    direction = "up to" if row["target_type"] == "categorical" else "down to"
+    if chosen is None:
+        found = "at no threshold by the fixed sequence, which errs in 5 % over the whole grid"
+    else:
+        found = f"{direction} threshold {chosen:g} (fixed sequence, 5 % over the whole grid)"
+    more = "" if pointwise in (None, chosen) else (
+        f" Exploratory: taken one by one, thresholds {direction} {pointwise:g} exceed it; among so many some would by chance."
     )
+    return note(f"{title}: for attacker {name(row['attacker'])} the rate exceeds what chance gives {found}.{more}")
 
 
 def attackers(page: Page) -> Html | None:
