@@ -54,7 +54,7 @@ def _data_driven(finding: Finding, title: str) -> Html | None:
     else:
         found = f"{direction} threshold {chosen:g} (fixed sequence, 5 % over the whole grid)"
     more = "" if pointwise in (None, chosen) else (
-        f" Exploratory: taken one by one, thresholds {direction} {pointwise:g} exceed it; among so many some would by chance."
+        f" Exploratory: taken one by one, thresholds {direction} {pointwise:g} exceed it; of many some do by chance."
     )
     return note(f"{title}: for attacker {name(row['attacker'])} the rate exceeds what chance gives {found}.{more}")
 
