@@ -78,7 +78,7 @@ def joint(page: Page) -> Html | None:
     rows = rows.iloc[rows["across"].map(order).fillna(9).argsort(kind="stable")]
     several = rows["qi_set"].nunique() > 1
     columns: Columns = {
-        "taken together": lambda r: f"{plain(r['over'])} ({count(r['combinations'])})", "with": _held,
+        "taken together": lambda r: f"{plain(r['across'])} ({count(r['combinations'])})", "with": _held,
         **({"known": lambda r: plain(r["qi_set"], LONGEST_CELL)} if several else {}),
         "at risk in any": lambda r: percent(r["share_any"]), "in all": lambda r: percent(r["share_all"]),
         "in how many, mean": lambda r: f"{float(r['mean_count']):.2f}" if number(r["mean_count"]) is not None else "",
