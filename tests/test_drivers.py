@@ -74,7 +74,7 @@ def shown(table, *where):
 
 def test_tables_have_the_contracts_columns(found):
     _, result = found
-    assert set(result.tables) == {"risk_subgroups", "risk_patterns", "risk_attribution"}
+    assert set(result.tables) == {"risk_subgroups", "risk_patterns", "risk_attribution", "risk_relations"}
     keys = ["run_id", "registry", "release_id", "replicate", "scored_on", "qi_set", "sensitive_attribute", "measure",
             "attacker", "weighting"]
     figures = ["columns", "level", "n", "n_at_risk", "rapid", "ci_low", "ci_high", "suppressed"]
