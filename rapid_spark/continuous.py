@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from . import intervals, resampling
 from .config import Config, Threshold
 from .risk import Combination, continuous_rows, count_below, prediction_error
-from .summary import Result
+from .summary import Result, variance_of
 from .thresholds import grid_of
 
 CELLS_PER_WINDOW = 64
@@ -110,7 +110,7 @@ def _result(
     defined = cells[cells["position"].notna()]
     n = int(defined["n"].sum())
     total = int(cells["n"].sum())
-    result = Result(n=n, ci_method=config.intervals.method)
+    result = Result(n=n, ci_method=config.intervals.method, place=grid.index(c.threshold))
     if not total:
         return result
     counts = np.bincount(defined["position"].to_numpy(dtype=np.int64), weights=defined["n"].to_numpy(dtype=float),
@@ -120,7 +120,9 @@ def _result(
     result.draws = None if draws is None else draws[:, grid.index(c.threshold)]
     for j, t in enumerate(grid):
         hits = int(below[edges.index(t)])
-        low, high = interval(hits, n, config, None if draws is None else draws[:, j])
+        own = None if draws is None else draws[:, j]
+        result.variances.append(variance_of(hits, n, own) if n else 0.0)
+        low, high = interval(hits, n, config, own)
         result.curve.append({"threshold": t, "n_at_risk": hits, "rapid": hits / n if n else None,
                              "ci_low": low, "ci_high": high})
     at = result.curve[grid.index(c.threshold)]

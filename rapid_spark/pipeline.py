@@ -283,4 +283,4 @@ def _by_cluster(state: State, scored: Scored, found: Found) -> None:
         found.households = clusters.cluster_rates(scored.records, "household", flags(state, found))
     widest = found.households or found.persons
     for index, rate in widest.items():
-        found.results[index].widen(rate.design_effect, state.config.intervals)
+        found.results[index].widen(rate.design_effect, rate.n, state.config.intervals)

@@ -37,6 +37,8 @@ class Result:
     data_driven_threshold: float | None = None
     exploratory_threshold: float | None = None
     draws: np.ndarray | None = None  # bootstrap draws of the rate at the configured threshold
+    place: int = 0  # of the configured threshold in the curve
+    variances: list[float] = field(default_factory=list)  # of the rates of the curve, records independent
     design_effect: float = 1.0
     distributions: list[dict[str, float | int | str]] = field(default_factory=list)  # score and calibration
 
@@ -57,14 +59,23 @@ class Result:
         variance = rate * (1.0 - rate) / self.n if self.draws is None else float(self.draws.var(ddof=1))
         return rate * (1.0 - rate) / (variance * self.design_effect) if variance > 0 else self.n / self.design_effect
 
-    def widen(self, design_effect: float, settings: Intervals) -> None:
-        """Replace the interval by Wilson's with n_eff divided by a design effect (records come in clusters)."""
-        rate = self.rapid
-        if rate is None or not 0 < rate < 1:
-            return
+    def widen(self, design_effect: float, clusters: int, settings: Intervals) -> None:
+        """Replace the intervals by Wilson's with n_eff divided by a design effect (records come in clusters).
+
+        The effect is that at the configured threshold; the curve takes it over. Where nobody or everybody is at risk, the
+        clusters count.
+
+        Args:
+            design_effect: variance of the rate by clusters over its variance by records.
+            clusters: their number.
+            settings: confidence.
+        """
         self.design_effect = max(design_effect, 1e-9)
-        effective = self.n_effective() or float(self.n)
-        self.ci = intervals.proportion(rate * effective, effective, settings.confidence, "wilson")
+        for row, variance in zip(self.curve, self.variances, strict=True):
+            rate = float(row["rapid"] or 0)
+            wider, n = variance * self.design_effect, self.n if 0 < rate < 1 else clusters
+            row["ci_low"], row["ci_high"] = intervals.wilson_neff(rate, n, wider, settings.confidence)
+        self.ci = self.curve[self.place]["ci_low"], self.curve[self.place]["ci_high"]
         self.ci_method = "wilson_neff, clusters"
 
 
@@ -234,10 +245,11 @@ def _rates(plan: Plan, cells: pd.DataFrame, settings: Intervals, seed: int, own_
     hits = np.array([above[k][at_edge[k]] for k in range(len(labels))]).astype(np.int64)  # (classes, taus)
     at = plan.at
     draws = _draws(plan, cells, above, sizes, seed, own_means)
-    result = Result(n=n, n_at_risk=int(hits[:, at].sum()), ci_method=settings.method,
+    result = Result(n=n, n_at_risk=int(hits[:, at].sum()), ci_method=settings.method, place=at,
                     draws=None if draws is None else draws[:, at])
     for j, tau in enumerate(plan.grid):
         total = int(hits[:, j].sum())
+        result.variances.append(variance_of(total, n, None if draws is None else draws[:, j]))
         low, high = _interval(total, n, None if draws is None else draws[:, j], settings)
         result.curve.append({"threshold": tau, "n_at_risk": total, "rapid": total / n, "ci_low": low, "ci_high": high})
     result.ci = (result.curve[at]["ci_low"], result.curve[at]["ci_high"])
@@ -259,6 +271,11 @@ def _rates(plan: Plan, cells: pd.DataFrame, settings: Intervals, seed: int, own_
             "claims_correct": int(claimed.loc[claimed["y"] == k + 1, "n"].sum()) / made if made else None,
         })
     return result
+
+
+def variance_of(count: int, n: int, draws: np.ndarray | None) -> float:
+    """Of a rate: of its draws, or binomial where flags do not move."""
+    return count / n * (1.0 - count / n) / n if draws is None else float(draws.var(ddof=1))
 
 
 def _interval(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from plain import result
 
+from rapid_spark import config
 from rapid_spark.control import Comparability, difference
 from rapid_spark.wording import exceeds_chance
 
@@ -89,6 +90,20 @@ def test_a_leak_for_members_alone_is_seen():
     other, _ = result(*independent(rng, 300, strength=0.3), plan=plan)
     point, low, high = difference((one.n_at_risk, one.n, one.draws), (other.n_at_risk, other.n, other.draws), 0.95)
     assert point == one.rapid - other.rapid and 0 < low < point < high
+
+
+@pytest.mark.parametrize("effect", [1.0, 3.0])
+def test_clusters_widen_summary_and_curve_alike(effect):
+    p, y = independent(np.random.default_rng(6), 300, strength=1.0)
+    alone, plan = result(p, y)
+    r, _ = result(p, y)
+    r.widen(effect, 100, config.parse({}).intervals)
+    at = r.curve[plan.at]
+    assert r.ci == (at["ci_low"], at["ci_high"]) and r.by_cluster
+    for row, before in zip(r.curve, alone.curve, strict=True):
+        if 0 < row["rapid"] < 1:
+            ratio = (row["ci_high"] - row["ci_low"]) / (before["ci_high"] - before["ci_low"])
+            assert ratio == pytest.approx(np.sqrt(effect), rel=0.12)
 
 
 def test_intervals_by_cluster_are_combined_by_squares():
