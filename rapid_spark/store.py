@@ -51,6 +51,14 @@ class Store:
 
     Attributes:
         warehouse: its schema.
+
+    Example:
+        >>> from rapid_spark import Store, session
+        >>> store = Store.open(session.get(), "./rapid-store")
+        >>> "risk_summary" in store.names()
+        True
+        >>> store.query("SELECT count(*) AS runs FROM finished_runs").toPandas().columns.tolist()
+        ['runs']
     """
 
     warehouse: Warehouse

@@ -13,12 +13,13 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # sub-package is one idea.
 ROWS = (
     ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds",
-     "quality", "frames", "taskvalues", "nearest"),
-    ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
+     "quality", "frames", "taskvalues", "nearest", "glossary"),
+    ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters", "distributions"),
     ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
      "wording", "publishing", "granularity"),
     ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "policy", "evidence"),
-    ("profiles", "relations", "report", "roles", "store", "studies", "summary", "markdown"),
+    ("profiles", "relations", "report", "roles", "store", "studies", "summary", "markdown", "thresholds", "joint"),
+    ("aggregates",),
     ("agreement", "continuous", "continuous_null", "drivers", "microdata", "history", "recode"),
     ("generation", "normalise"),
     ("counts",),

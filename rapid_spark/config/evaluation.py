@@ -34,7 +34,14 @@ from .sections import (
 
 
 class Config(Model):
-    """One evaluation: one registry's release, its replicates, attributes, quasi-identifier sets and attackers."""
+    """One evaluation: one registry's release, its replicates, attributes, quasi-identifier sets and attackers.
+
+    Example:
+        >>> from rapid_spark import Config
+        >>> settings = Config(quasi_identifiers=("age", "gender"), sensitive_attributes=("income",))
+        >>> settings.threshold.tau["normalized_gain"], [a.name for a in settings.attackers]
+        (0.3, ['rf'])
+    """
 
     registry: str = "registry"
     release_id: str = "release"
