@@ -146,6 +146,22 @@ input_options = together(
     ),
 )
 
+# for commands whose --epsilon is a privacy budget
+attack_input_options = together(
+    click.option("--config", "config_file", metavar="FILE", help="YAML; every option below overrides it."),
+    click.option("--original", metavar="TABLE", help="File, folder, Delta path, or table of the catalog."),
+    click.option("--release", metavar="TABLE", multiple=True, help="As --original. Repeat for the replicates of a release."),
+    click.option("--holdout", metavar="TABLE", help="Real people who were not used to make the release."),
+    click.option("--key", metavar="COLUMNS", multiple=True, callback=_commas, help="Record key, one or several columns."),
+    click.option("--quasi-identifiers", metavar="COLUMNS", multiple=True, callback=_commas, help="What the attacker knows."),
+    click.option("--sensitive-attribute", metavar="NAME[:KIND]", multiple=True, help="What they would like to know."),
+    click.option("--tolerance", type=float, metavar="SHARE", help="Error that still counts as a right guess of a number."),
+    click.option("--registry", metavar="ID", help=f"Name of the registry.  [default: {_DEFAULTS.registry}]"),
+    click.option("--release-id", metavar="ID", help=f"Name of the release.  [default: {_DEFAULTS.release_id}]"),
+    click.option("--seed", type=int, metavar="N", help=f"Seed of every random step.  [default: {_DEFAULTS.training.seed}]"),
+    click.option("--set", "sets", metavar="PATH=VALUE", multiple=True, help="Any setting by its path. Repeatable."),
+)
+
 
 def settings(values: Mapping[str, Any]) -> Config:
     """The configuration: the file, over it the options, over them --set.

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from .base import Model, Name, check_identifier
+from .base import Model, Name, check_identifier, suggest
+from .policy import Policy
 from .recode import Recode
 from .search import Search, short_forms
 from .sections import (
@@ -17,9 +18,11 @@ from .sections import (
     Attacker,
     Baseline,
     Columns,
+    Disclosure,
     Drivers,
     Intervals,
     Measure,
+    Publish,
     SensitiveAttribute,
     Session,
     Store,
@@ -31,7 +34,14 @@ from .sections import (
 
 
 class Config(Model):
-    """One evaluation: one registry's release, its replicates, attributes, quasi-identifier sets and attackers."""
+    """One evaluation: one registry's release, its replicates, attributes, quasi-identifier sets and attackers.
+
+    Example:
+        >>> from rapid_spark import Config
+        >>> settings = Config(quasi_identifiers=("age", "gender"), sensitive_attributes=("income",))
+        >>> settings.threshold.tau["normalized_gain"], [a.name for a in settings.attackers]
+        (0.3, ['rf'])
+    """
 
     registry: str = "registry"
     release_id: str = "release"
@@ -57,7 +67,10 @@ class Config(Model):
     intervals: Intervals = Intervals()
     baseline: Baseline = Baseline()
     drivers: Drivers = Drivers()
+    publish: Publish = Publish()
+    disclosure: Disclosure = Disclosure()
     training: Training = Training()
+    policy: Policy | None = Field(None, description="limits the release is held to")
     store: Store = Store()
     tracking: Tracking = Tracking()
     session: Session = Session()
@@ -150,6 +163,10 @@ def _role_faults(config: Config) -> Iterable[str]:
     for column in config.columns.key:
         if column in quasi or column in {s.name for s in config.sensitive_attributes}:
             yield f"columns.key: {column!r} is also a quasi-identifier or sensitive attribute: a key is neither"
+    names = [s.name for s in config.sensitive_attributes]
+    for attribute_name in config.policy.attributes if config.policy else ():
+        if attribute_name not in names:
+            yield f"policy.attributes: {attribute_name!r} is not a sensitive attribute.{suggest(attribute_name, names)}"
     for name, recode in config.recode.items():
         if name in config.columns.key:
             yield f"recode: {name!r} is a key, which tells records apart: it cannot be coarser"
@@ -171,6 +188,6 @@ def parse_attribute(text: str) -> dict[str, str]:
     return {"name": name, "type": kind} if colon and kind in ("categorical", "continuous") else {"name": text}
 
 
-def settings_json(config: Config) -> str:
+def settings_json(config: Model) -> str:
     """The configuration as sorted JSON, as it is stored and digested. It holds no secrets."""
     return json.dumps(config.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
