@@ -10,18 +10,21 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from . import evaluation, io, models, session, tracking
+from . import evaluation, history, io, models, policy, session, tracking
 from .config import Config, ConfigError, check_identifier, settings_json
 from .evaluation import Clock, quiet
 from .interruption import interruptible
 from .preparation import Tables, open_tables, ready
 from .results import Assessment
+from .sidebyside import at_once, inherited
 from .store import Attempt, Store
 from .strictjson import dumps
 from .tracked import library_versions, redact
@@ -43,6 +46,7 @@ class Outcome:
         summary: rows of risk_summary.
         seconds: by stage.
         warnings: what the reader must know.
+        verdicts: rows of audit_verdicts; None without a policy.
     """
 
     run_id: str
@@ -53,12 +57,20 @@ class Outcome:
     summary: pd.DataFrame
     seconds: dict[str, float]
     warnings: list[str] = field(default_factory=list)
+    verdicts: pd.DataFrame | None = None
+
+    @property
+    def cleared(self) -> bool | None:
+        """Whether every rule of the policy passes; None without a policy."""
+        return None if self.verdicts is None else set(self.verdicts["verdict"]) == {"pass"}
 
     def document(self) -> dict[str, Any]:
         """The outcome as `evaluate --format json` gives it."""
+        judged = {} if self.verdicts is None else {"cleared": self.cleared, "verdicts": self.verdicts.to_dict("records")}
         return {
             "run_id": self.run_id,
             "status": self.status,
+            **judged,
             "store": self.store,
             "mlflow_run_id": self.mlflow_run_id,
             "results": self.summary.to_dict("records"),
@@ -90,8 +102,21 @@ def evaluate(
         ConfigError, SchemaError, AttackerError: the user's input is at fault. Found before the tables' values are
             read, it leaves nothing behind; found later, the run's state is 'failed'.
         StoreError, SessionError: the machine's.
+
+    Example:
+        >>> from rapid_spark import evaluate, load
+        >>> from rapid_spark.simulate import registry
+        >>> registry(200, kappa=5, seed=1).to_csv("people.csv", index=False)
+        >>> registry(200, kappa=5, seed=2).to_csv("published.csv", index=False)
+        >>> outcome = evaluate(load(overrides={
+        ...     "original": "people.csv", "release": ["published.csv"], "quasi_identifiers": ["age", "gender"],
+        ...     "sensitive_attributes": ["disease_status"], "attackers": ["cart"], "store.location": "./rapid-store",
+        ...     "tracking.enabled": False, "intervals.permutations": 0,
+        ... }))
+        >>> outcome.status, outcome.summary["attacker"].tolist()
+        ('ok', ['cart'])
     """
-    run_id = _checked_id(run_id or evaluation.new_run_id())
+    run_id = checked_id(run_id or evaluation.new_run_id())
     config = ready(config)
     clock = Clock(say, {})
     with clock.stage("starting Spark"):
@@ -106,9 +131,7 @@ def evaluate(
         clock = Clock(stage, clock.seconds)
         with clock.stage("opening tables"):
             tables = open_tables(spark, config)
-        with clock.stage("opening store"):
-            store = Store.open(spark, str(config.store.location))
-        return _Run(spark, config, run_id, command, tables, store, clock).go()
+        return _Run(spark, config, run_id, command, tables, clock).go()
 
 
 @dataclass
@@ -118,14 +141,18 @@ class _Run:
     run_id: str
     command: str
     tables: Tables
-    store: Store
     clock: Clock
-    attempt: Attempt = field(init=False)
+    store: Store = field(init=False)
+    attempt: Attempt | None = None
+    opening: Future[None] = field(init=False)
     tracker: Tracker | None = None
     no_tracking: str = "tracking is off"
     versions: dict[str, int | None] = field(default_factory=dict)
+    verdicts: pd.DataFrame | None = None
 
-    def go(self) -> Outcome:
+    def _open(self) -> None:
+        """The store, the first commit of the run, and tracking: what does not need the tables."""
+        self.store = Store.open(self.spark, str(self.config.store.location))
         self.attempt = self.store.begin(
             self.run_id,
             self.command,
@@ -136,13 +163,27 @@ class _Run:
             quasi_identifiers=self.config.all_quasi_identifiers,
             release_date=self.config.release_date,
         )
+        self._start_tracking()
+
+    def _stage(self, name: str) -> None:
+        """Progress of the evaluation; nothing long begins before the run stands in the store."""
+        if name == "checking tables":
+            return self.clock.say(name)
+        if self.opening.done():
+            self.opening.result()
+        else:
+            with self.clock.stage("opening store"):
+                self.opening.result()
+        self.clock.say(name)
+
+    def go(self) -> Outcome:
         assessment: Assessment | None = None
         try:
             with tempfile.TemporaryDirectory(prefix="rapid-spark-") as folder:
                 keep = models.keeper(Path(folder)) if self._stores_models else None
                 with tracking.without_autologging():
                     # only now: MLflow's modules import each other, so two threads must not import them at once
-                    self._start_tracking()
+                    self._begin_opening()
                     assessment = evaluation.evaluate(
                         self.spark,
                         self.tables.original,
@@ -151,10 +192,13 @@ class _Run:
                         self.run_id,
                         self.tables.holdout,
                         self.config.session.cores or session.cores(),
-                        self.clock.say,
+                        self._stage,
                         keep,
                     )
                 self.clock.seconds |= {k: v for k, v in assessment.seconds.items()}
+                if self.config.policy is not None:
+                    with self.clock.stage("judging"):
+                        self.verdicts = self._judge(assessment, self.config.policy)
                 with self.clock.stage("writing results"):
                     self._write(assessment)
                 with self.clock.stage("tracking"):
@@ -170,6 +214,20 @@ class _Run:
                 assessment.close()
         return self._outcome(assessment, status)
 
+    def _begin_opening(self) -> None:
+        """Open the store while the tables are checked; both mostly wait for their first Spark jobs."""
+        self.opening = Future()
+
+        def work() -> None:
+            try:
+                self._open()
+            except BaseException as error:
+                self.opening.set_exception(error)
+            else:
+                self.opening.set_result(None)
+
+        threading.Thread(target=inherited(self.spark, work), name="opening store", daemon=True).start()
+
     @property
     def _stores_models(self) -> bool:
         return self.config.tracking.enabled and self.config.tracking.log_model
@@ -178,48 +236,75 @@ class _Run:
         if not self.config.tracking.enabled:
             return
         try:
-            where = tracking.place(self.config, self.store.directory, _user(self.spark))
+            where = tracking.place(self.config, self.store.directory, user(self.spark))
         except ConfigError as error:
             self.no_tracking = str(error)
             return
         self.tracker = Tracker(where, self.config, self.run_id, self.command)
         self.tracker.start()
 
+    def _judge(self, assessment: Assessment, limits: policy.Policy) -> pd.DataFrame:
+        """The policy's verdicts; the release before is looked up in the store where a rule asks for it."""
+        before = None
+        if limits.asks_for("increase_over_previous"):
+            before = history.previous(
+                history.finished(self.store, [assessment.registry]), assessment.registry, assessment.release_id,
+                self.config.release_date, evaluation.settings_digest(self.config),
+            )  # fmt: skip
+        held = assessment.inputs.get("holdout") or {}
+        verdicts = policy.judge(
+            limits, assessment.summary, assessment.tables.get("risk_subgroups"), before, held.get("comparable"),
+            assessment.evaluated_at.date(),
+        )  # fmt: skip
+        return policy.rows(verdicts, limits, self.run_id, assessment.evaluated_at)
+
     def _write(self, assessment: Assessment) -> None:
-        # Records last: they are the largest, and what fails before them costs least.
+        # Records first: they take longest, and the small tables are written beside them.
         frames = {
+            "risk_records": assessment.records,
             "risk_summary": assessment.summary,
             "risk_curve": assessment.curve,
             "risk_classes": assessment.classes,
             **assessment.tables,
-            "risk_records": assessment.records,
+            "audit_verdicts": self.verdicts,
         }
-        for table, frame in frames.items():
-            if frame is not None:
-                self.versions[table] = self.store.write(
-                    self.attempt, table, frame, assessment.registry, assessment.release_id
-                )
+        attempt = self._attempt
+        written = [table for table, frame in frames.items() if frame is not None]
+        versions = at_once(self.spark, [
+            partial(self.store.write, attempt, table, frames[table], assessment.registry, assessment.release_id)
+            for table in written
+        ])  # fmt: skip
+        self.versions |= dict(zip(written, versions, strict=True))
 
     def _track(self, assessment: Assessment, folder: Path | None) -> None:
         if self.tracker is not None:
             assessment.seconds = self.clock.seconds
             self.tracker.log(assessment, self.versions, folder)
+            if self.verdicts is not None:
+                verdict = str(self.verdicts["verdict"].iloc[-1])  # overall comes last
+                self.tracker.log_tables({"audit_verdicts": self.verdicts}, {}, {"verdict": verdict})
 
     def _end(self, assessment: Assessment, status: str) -> None:
         inputs = assessment.inputs
         n_release = sum(r["rows"] or 0 for r in inputs["releases"].values())
-        self.attempt = replace(
-            self.attempt,
+        attempt = replace(
+            self._attempt,
             row={
-                **self.attempt.row,
+                **self._attempt.row,
                 "inputs": dumps(inputs),
                 "n_release": n_release,
             },
         )
         state = "failed" if status == "failed" else "finished"
-        self.store.end(self.attempt, state, self.tracker.run_id if self.tracker else None, self.versions)
+        self.store.end(attempt, state, self.tracker.run_id if self.tracker else None, self.versions)
         if self.tracker is not None:
             self.tracker.end(state.upper())
+
+    @property
+    def _attempt(self) -> Attempt:
+        self.opening.result()
+        assert self.attempt is not None
+        return self.attempt
 
     def _fail(self) -> None:
         """Stop what runs, and say everywhere that the run failed; the first error stays the one that is told."""
@@ -228,10 +313,13 @@ class _Run:
         closing.join(LONGEST_CLOSING)
 
     def _close_failed(self) -> None:
+        with contextlib.suppress(Exception):
+            self.opening.result(LONGEST_CLOSING)
         if self.tracker is not None:
             self.tracker.end("FAILED")
-        with contextlib.suppress(Exception):
-            self.store.end(self.attempt, "failed", self.tracker.run_id if self.tracker else None, self.versions)
+        if self.attempt is not None:
+            with contextlib.suppress(Exception):
+                self.store.end(self.attempt, "failed", self.tracker.run_id if self.tracker else None, self.versions)
 
     def _explained(self, error: BaseException) -> BaseException:
         """The user's fault behind an error of Spark, where a file turned out to be unreadable."""
@@ -256,6 +344,7 @@ class _Run:
             assessment.summary,
             self.clock.seconds,
             warnings,
+            self.verdicts,
         )
 
 
@@ -265,7 +354,7 @@ def recorded(config: Config) -> Config:
     return config.model_copy(update={"tracking": config.tracking.model_copy(update={"uri": uri and redact(uri)})})
 
 
-def _checked_id(run_id: str) -> str:
+def checked_id(run_id: str) -> str:
     try:
         return check_identifier(run_id)
     except ValueError as error:
@@ -277,7 +366,7 @@ def _status(summary: pd.DataFrame) -> str:
     return next((s for s in ("ok", "failed") if s in statuses), "undefined")
 
 
-def _user(spark: Any) -> str | None:
+def user(spark: Any) -> str | None:
     """The Databricks user, whose folder holds the experiment by default."""
     if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
         return None

@@ -20,6 +20,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 
 from .config import ConfigError, check_identifier, suggest
+from .kept import hold, let_go
 from .locks import FileLock
 from .readonly import fault
 from .tables import OF_EVALUATIONS, Table, arrow, quoted, tables
@@ -50,6 +51,14 @@ class Store:
 
     Attributes:
         warehouse: its schema.
+
+    Example:
+        >>> from rapid_spark import Store, session
+        >>> store = Store.open(session.get(), "./rapid-store")
+        >>> "risk_summary" in store.names()
+        True
+        >>> store.query("SELECT count(*) AS runs FROM finished_runs").toPandas().columns.tolist()
+        ['runs']
     """
 
     warehouse: Warehouse
@@ -86,7 +95,8 @@ class Store:
 
     def names(self) -> list[str]:
         """Names of the tables and views, sorted."""
-        self._show_views()
+        if self.directory is not None:
+            self.warehouse.make_views()
         return sorted(self.warehouse.existing())
 
     def need(self, *names: str) -> None:
@@ -140,20 +150,29 @@ class Store:
             raise
         return Attempt(run_id, int(str(row["attempt"])), row, lock)
 
-    def write(self, attempt: Attempt, table: str, frame: Any, registry: str, release_id: str) -> int | None:
-        """Write the rows of one registry and release into one table, in one commit, by name.
+    def write(
+        self,
+        attempt: Attempt,
+        table: str,
+        frame: Any,
+        registry: str | None = None,
+        release_id: str | None = None,
+        append: bool = False,
+    ) -> int | None:
+        """Write rows into one table, in one commit, by name: of one registry and release, or of several at once.
 
         The first attempt at a run appends: Delta settles appends among each other and computes no row twice.
-        A later attempt replaces what earlier ones left under the same run, registry and release, also by an
-        empty frame; its rows are kept meanwhile, so that a conflict does not compute them again.
+        A later attempt replaces what earlier ones left under the same run, and registry and release where they
+        are given, also by an empty frame; its rows are kept meanwhile, so that a conflict does not compute them again.
 
         Args:
             attempt: from `begin`.
             table: name of a result table.
             frame: pandas or Spark frame with columns of the table, in any order; missing ones become null.
-                The columns run_id, registry and release_id are set here.
-            registry: registry the rows are about.
-            release_id: release the rows are about.
+                The column run_id is set here, and so are the two below where they are given.
+            registry: registry the rows are about; each row's own when left out.
+            release_id: release the rows are about; each row's own when left out.
+            append: add to what this attempt wrote before; what earlier attempts left was replaced then.
 
         Returns:
             The Delta version written; None where there was nothing to write.
@@ -162,10 +181,11 @@ class Store:
             ValueError: a column is unknown or does not fit its type.
             StoreError: a constraint refused a row, or conflicts did not end.
         """
-        keys = {"run_id": attempt.run_id, "registry": registry, "release_id": release_id}
+        places = {"run_id": attempt.run_id, "registry": registry, "release_id": release_id}
+        keys = {k: v for k, v in places.items() if v is not None}
         for value in keys.values():
             check_identifier(value)
-        replaces = attempt.number > 1
+        replaces = attempt.number > 1 and not append
         if isinstance(frame, pd.DataFrame) and frame.empty and not replaces:
             return None
         if table not in OF_EVALUATIONS:
@@ -176,12 +196,23 @@ class Store:
             self.warehouse.commit(table, self._writer(table, rows, note).append)
         else:
             place = F.expr(" AND ".join(f"{key} = {quoted(value)}" for key, value in keys.items()))
-            kept = _keep(rows)
+            kept = hold(rows)
             try:
                 self.warehouse.commit(table, lambda: self._writer(table, kept, note).overwrite(place))
             finally:
-                _free(kept)
+                let_go(kept)
         return self._version(table, note)
+
+    def append(self, table: str, frame: pd.DataFrame) -> None:
+        """Append rows to a table that is only appended to, such as `exports`; it is made at need.
+
+        Raises:
+            ValueError: a column is unknown or does not fit its type.
+            StoreError: a constraint refused a row, or conflicts did not end.
+        """
+        self.need(table)
+        rows = self.warehouse.spark.createDataFrame(arrow(tables()[table], frame)).coalesce(1)
+        self.warehouse.commit(table, rows.writeTo(self.qualified(table)).append)
 
     def end(
         self,
@@ -217,7 +248,11 @@ class Store:
         reason = None if write else fault(sql)
         if reason:
             raise ConfigError(f"query: {reason}")
-        self._show_views()
+        # A local store's views live in the session alone; a schema keeps its own.
+        if self.directory is not None:
+            if re.match(r"\s*show\b", sql, re.IGNORECASE):
+                self.warehouse.make_views()
+            self.warehouse.show_views(sql)
         self.warehouse.use()
         try:
             frame = self.warehouse.spark.sql(sql)
@@ -225,11 +260,6 @@ class Store:
         except (AnalysisException, ParseException) as error:
             raise ConfigError(f"query: {self._explained(str(error))}") from None
         return frame
-
-    def _show_views(self) -> None:
-        # A local store's views live in the session alone and only readers need them; a schema keeps its own.
-        if self.directory is not None:
-            self.warehouse.make_views()
 
     def _explained(self, message: str) -> str:
         unknown = re.search(r"TABLE_OR_VIEW_NOT_FOUND[^`]*((?:`[^`]+`\.?)+)", message)
@@ -269,26 +299,26 @@ class Store:
         self.warehouse.commit("runs", self._writer("runs", rows, note).append)
 
     def _last_attempt(self, run_id: str) -> int:
+        if self.directory is not None and not any((self.directory / "runs").glob("*.parquet")):
+            return 0  # a new store: nothing to ask Spark for
         of_run = self.warehouse.spark.table(self.qualified("runs")).where(F.col("run_id") == run_id)
-        return of_run.agg(F.max("attempt")).first()[0] or 0
+        return max((row["attempt"] for row in of_run.select("attempt").collect()), default=0)
 
     def _version(self, table: str, note: str) -> int | None:
+        """The newest version that carries a note; Delta's own answer to a write does not tell it."""
+        if self.directory is not None:
+            return _version_in_log(self.directory / table / "_delta_log", note)
         history = self.warehouse.spark.sql(f"DESCRIBE HISTORY {self.qualified(table)} LIMIT 50")
-        return history.where(F.col("userMetadata") == note).agg(F.max("version")).first()[0]
+        return max((row["version"] for row in history.where(F.col("userMetadata") == note).collect()), default=None)
 
 
-def _keep(rows: Any) -> Any:
-    try:
-        return rows.persist()
-    except Exception:  # a platform without caches: a conflict then computes again
-        return rows
-
-
-def _free(rows: Any) -> None:
-    try:
-        rows.unpersist()
-    except Exception:  # as above
-        return
+def _version_in_log(log: Path, note: str) -> int | None:
+    """As `_version`, from the last commits of a local table's log, without a Spark job."""
+    for commit in sorted(log.glob("*.json"), reverse=True)[:50]:
+        for line in commit.read_text(encoding="utf-8").splitlines():
+            if '"commitInfo"' in line and json.loads(line).get("commitInfo", {}).get("userMetadata") == note:
+                return int(commit.stem)
+    return None
 
 
 def _json(value: Mapping[str, Any]) -> str:
