@@ -17,7 +17,7 @@ ROWS = (
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters", "distributions"),
     ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
      "wording", "publishing", "granularity"),
-    ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "policy", "evidence"),
+    ("interruption", "spreading", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "policy", "evidence"),
     ("thresholds", "joint"),
     ("aggregates",),
     ("profiles", "relations", "report", "roles", "store", "studies", "summary", "markdown"),
