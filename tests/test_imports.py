@@ -32,11 +32,12 @@ ROWS = (
     ("evaluation",),
     ("attack", "disclosure", "utility"),
     ("preparation",),
-    ("run", "releases", "advice"),
+    ("run", "releases"),
     ("recording",),
     ("sweep",),
     ("surface",),
     ("audit", "federation"),
+    ("advice",),
     ("cli",),
     ("__main__",),
 )
