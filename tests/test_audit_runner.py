@@ -76,7 +76,8 @@ def audited(monkeypatch: pytest.MonkeyPatch, rates: dict[str, dict[str, float | 
         return found
 
     monkeypatch.setattr(runner, "evaluate_registry", evaluate)
-    monkeypatch.setattr(runner.session, "add_tag", lambda *_: None)
+    monkeypatch.setattr(runner, "inherited", lambda _, call: call)
+    monkeypatch.setattr(runner, "at_once", lambda _, calls: [call() for call in calls])
     monkeypatch.setattr(runner.history, "finished", lambda *_: pd.DataFrame(columns=["registry", "release_id"]))
     store = Rows()
     interruption = SimpleNamespace(check=lambda: None)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -21,6 +22,7 @@ from rapid_spark.config import Config, ConfigError, settings_json
 from rapid_spark.evaluation import Clock, new_run_id, quiet, settings_digest
 from rapid_spark.interruption import Interruption, interruptible
 from rapid_spark.policy import Previous, Verdict
+from rapid_spark.sidebyside import at_once, inherited
 from rapid_spark.store import Attempt, Store
 from rapid_spark.strictjson import dumps
 from rapid_spark.suite import rows_of
@@ -29,7 +31,7 @@ from rapid_spark.tracking import Tracker
 
 from . import comparison, strata
 from .registry import Evaluated, Work, evaluate_registry
-from .settings import AuditConfig, attack_settings, evaluation_settings
+from .settings import AuditConfig, Registry, attack_settings, evaluation_settings
 from .vocabulary import harmonised
 
 EVALUATION_TABLES = ("risk_summary", "risk_curve", "risk_classes", "risk_subgroups", "risk_patterns", "risk_attribution")
@@ -200,7 +202,7 @@ class _Audit:
         say, many = self.clock.say, len(self.settings)
         with self.clock.stage(f"evaluating {many} registries"), ThreadPoolExecutor(workers, "registry") as pool:
             futures = [
-                pool.submit(self._in_thread, lambda r=registry: evaluate_registry(work, r, self.settings[r.name]))  # type: ignore[misc]
+                pool.submit(inherited(self.spark, partial(self._one, work, registry)))
                 for registry in self.config.registries
             ]
             found = self._gather(futures, lambda done: say(f"evaluating {many} registries, {done} done"))
@@ -220,9 +222,8 @@ class _Audit:
                 future.cancel()
             raise
 
-    def _in_thread(self, work: Callable[[], list[Evaluated]]) -> list[Evaluated]:
-        session.add_tag(self.spark, self.run_id)  # tags are known to the thread that set them
-        found = work()
+    def _one(self, work: Work, registry: Registry) -> list[Evaluated]:
+        found = evaluate_registry(work, registry, self.settings[registry.name])
         self.interruption.check()
         return found
 
@@ -293,15 +294,10 @@ class _Audit:
         frames = {name: _together([e.tables[name] for e in found if name in e.tables]) for name in EVALUATION_TABLES}
         frames |= {"audit_verdicts": verdicts, "audit_comparison": compared}
         self.store.need("audit_verdicts", "audit_comparison")
-        with ThreadPoolExecutor(2, "writer") as pool:  # commits of different tables wait for different logs
-            there = {name: frame for name, frame in frames.items() if frame is not None}
-            futures = {name: pool.submit(self._write_one, name, frame) for name, frame in there.items()}
-            for name, future in futures.items():
-                self.versions[name] = future.result()
-
-    def _write_one(self, table: str, frame: pd.DataFrame) -> int | None:
-        session.add_tag(self.spark, self.run_id)
-        return self.store.write(self.attempt, table, frame)
+        there = {name: frame for name, frame in frames.items() if frame is not None}
+        calls = [partial(self.store.write, self.attempt, name, frame) for name, frame in there.items()]
+        versions = at_once(self.spark, calls)
+        self.versions |= dict(zip(there, versions, strict=True))
 
     def _track(self, found: Sequence[Evaluated], verdicts: pd.DataFrame, compared: pd.DataFrame) -> None:
         if self.tracker is None:
