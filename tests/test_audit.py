@@ -144,7 +144,7 @@ def test_the_comparison_standardises_over_the_group(done: tuple[int, dict[str, A
 def test_each_release_alone_gives_the_same_figures(done: tuple[int, dict[str, Any], str], folder: Path, spark: Any) -> None:
     config = load_as(AuditConfig, folder / "audit.yml")
     kept: list[Any] = []
-    work = Work(spark, "alone", 1, ("group",), {}, False, kept.append, lambda: None)
+    work = Work(spark, "alone", 1, ("group",), {}, False, kept.append, lambda _: None)
     own = config.registries[1]
     found = evaluate_registry(work, own, evaluation_settings(config)["own"])
     together = rows(folder, "risk_summary").query("registry == 'own'").set_index("release_id")

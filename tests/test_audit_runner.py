@@ -81,7 +81,8 @@ def audited(monkeypatch: pytest.MonkeyPatch, rates: dict[str, dict[str, float | 
     monkeypatch.setattr(runner.history, "finished", lambda *_: pd.DataFrame(columns=["registry", "release_id"]))
     store = Rows()
     interruption = SimpleNamespace(check=lambda: None)
-    audit = runner._Audit(None, config, settings, "run", "audit", store, Clock(quiet, {}), interruption)  # type: ignore[arg-type]
+    monkeypatch.setattr(runner.Store, "open", lambda *_: store)
+    audit = runner._Audit(None, config, settings, "run", "audit", Clock(quiet, {}), interruption)  # type: ignore[arg-type]
     return audit.go(), store
 
 

@@ -87,7 +87,7 @@ class Work:
         by, bins: strata of the comparison; no `by`: none are counted.
         whole: evaluate the releases of a registry in one pass.
         keep_records: writes rows of risk_records while Spark holds them.
-        check: called before each stage; raises what a signal asked for.
+        before: called with the name of each stage; raises what a signal asked for, and waits for the store.
     """
 
     spark: SparkSession
@@ -97,7 +97,7 @@ class Work:
     bins: Mapping[str, Sequence[float]]
     whole: bool
     keep_records: Callable[[DataFrame], None]
-    check: Callable[[], None]
+    before: Callable[[str], None]
 
 
 @dataclass
@@ -204,10 +204,9 @@ def _evaluate(work: Work, config: Config, real: tuple[Source, Source | None], op
     def look(state: Any, scored: Any, found: Any) -> None:
         counted.append(strata.count(state, scored, found, work.by, work.bins))
 
-    work.check()
     assessment = evaluation.evaluate(
         work.spark, real[0], evaluation.replicates(sources), first, work.run_id, real[1], work.cores,
-        lambda _: work.check(), look=look if work.by else None,
+        work.before, look=look if work.by else None,
     )  # fmt: skip
     try:
         found = _taken_apart(assessment, config, opened, names, counted[0] if counted else None)
