@@ -51,6 +51,14 @@ class Store:
 
     Attributes:
         warehouse: its schema.
+
+    Example:
+        >>> from rapid_spark import Store, session
+        >>> store = Store.open(session.get(), "./rapid-store")
+        >>> "risk_summary" in store.names()
+        True
+        >>> store.query("SELECT count(*) AS runs FROM finished_runs").toPandas().columns.tolist()
+        ['runs']
     """
 
     warehouse: Warehouse
@@ -87,7 +95,8 @@ class Store:
 
     def names(self) -> list[str]:
         """Names of the tables and views, sorted."""
-        self._show_views()
+        if self.directory is not None:
+            self.warehouse.make_views()
         return sorted(self.warehouse.existing())
 
     def need(self, *names: str) -> None:
@@ -194,6 +203,17 @@ class Store:
                 let_go(kept)
         return self._version(table, note)
 
+    def append(self, table: str, frame: pd.DataFrame) -> None:
+        """Append rows to a table that is only appended to, such as `exports`; it is made at need.
+
+        Raises:
+            ValueError: a column is unknown or does not fit its type.
+            StoreError: a constraint refused a row, or conflicts did not end.
+        """
+        self.need(table)
+        rows = self.warehouse.spark.createDataFrame(arrow(tables()[table], frame)).coalesce(1)
+        self.warehouse.commit(table, rows.writeTo(self.qualified(table)).append)
+
     def end(
         self,
         attempt: Attempt,
@@ -228,7 +248,11 @@ class Store:
         reason = None if write else fault(sql)
         if reason:
             raise ConfigError(f"query: {reason}")
-        self._show_views()
+        # A local store's views live in the session alone; a schema keeps its own.
+        if self.directory is not None:
+            if re.match(r"\s*show\b", sql, re.IGNORECASE):
+                self.warehouse.make_views()
+            self.warehouse.show_views(sql)
         self.warehouse.use()
         try:
             frame = self.warehouse.spark.sql(sql)
@@ -236,11 +260,6 @@ class Store:
         except (AnalysisException, ParseException) as error:
             raise ConfigError(f"query: {self._explained(str(error))}") from None
         return frame
-
-    def _show_views(self) -> None:
-        # A local store's views live in the session alone and only readers need them; a schema keeps its own.
-        if self.directory is not None:
-            self.warehouse.make_views()
 
     def _explained(self, message: str) -> str:
         unknown = re.search(r"TABLE_OR_VIEW_NOT_FOUND[^`]*((?:`[^`]+`\.?)+)", message)

@@ -73,6 +73,7 @@ def audit_and_show(
     command: str = "audit",
 ) -> int:
     """Run an audit, print its verdicts in the form asked for, and return the exit code."""
+    from rapid_spark import taskvalues
     from rapid_spark.audit import audit as run_audit
     from rapid_spark.evaluation import new_run_id
 
@@ -80,6 +81,7 @@ def audit_and_show(
     terminal.run_id = run_id = run_id or new_run_id()
     outcome = run_audit(config, run_id, command=command, debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
     terminal.close()
+    taskvalues.hand_on(taskvalues.CLEARED, "true" if outcome.cleared else "false")
     for warning in outcome.warnings:
         terminal.warn(warning)
     for one in outcome.failed:
