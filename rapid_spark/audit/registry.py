@@ -206,7 +206,7 @@ def _evaluate(work: Work, config: Config, real: tuple[Source, Source | None], op
 
     assessment = evaluation.evaluate(
         work.spark, real[0], evaluation.replicates(sources), first, work.run_id, real[1], work.cores,
-        work.before, look=look if work.by else None,
+        work.before, look=look if work.by else None, apart=several,
     )  # fmt: skip
     try:
         found = _taken_apart(assessment, config, opened, names, counted[0] if counted else None)
@@ -262,6 +262,10 @@ def _part(
     tables = {
         k: t[t["replicate"] == replicate].assign(release_id=release.id, replicate=1) for k, t in _tables(assessment).items()
     }
+    if len(tables.get("risk_joint", ())):  # what is taken over all copies names none, as of a release alone
+        across = tables["risk_joint"]["across"]
+        one = pd.Series([None if a == "everything" else 1 for a in across], across.index, dtype=object)
+        tables["risk_joint"] = tables["risk_joint"].assign(replicate=one)
     changes: dict[str, Any] = {"release_date": release.date, "settings_digest": settings_digest(config)}
     if opened.digests:
         changes["release_digest"] = opened.digests[0]

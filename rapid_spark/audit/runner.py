@@ -37,8 +37,6 @@ from .registry import Evaluated, Work, evaluate_registry
 from .settings import AuditConfig, Registry, attack_settings, evaluation_settings
 from .vocabulary import harmonised
 
-EVALUATION_TABLES = ("risk_summary", "risk_curve", "risk_classes", "risk_subgroups", "risk_patterns", "risk_attribution")
-
 
 def audit(
     config: AuditConfig,
@@ -276,8 +274,8 @@ class _Audit:
 
     def _write(self, found: Sequence[Evaluated], verdicts: pd.DataFrame, compared: pd.DataFrame) -> None:
         frames = _tables(found) | {"audit_verdicts": verdicts, "audit_comparison": compared}
-        self.store.need("audit_verdicts", "audit_comparison")
         there = {name: frame for name, frame in frames.items() if frame is not None}
+        self.store.need(*there)
         calls = [partial(self.store.write, self.attempt, name, frame) for name, frame in there.items()]
         versions = at_once(self.spark, calls)
         self.versions |= dict(zip(there, versions, strict=True))
@@ -372,7 +370,8 @@ def _first(before: pd.DataFrame | None, mine: Sequence[Evaluated], config: Confi
 
 
 def _tables(found: Sequence[Evaluated]) -> dict[str, pd.DataFrame | None]:
-    return {name: _together([e.tables[name] for e in found if name in e.tables]) for name in EVALUATION_TABLES}
+    names = dict.fromkeys(name for e in found for name in e.tables)
+    return {name: _together([e.tables[name] for e in found if name in e.tables]) for name in names}
 
 
 def _together(frames: Sequence[pd.DataFrame]) -> pd.DataFrame | None:
