@@ -117,6 +117,7 @@ def evaluate(
     say: Callable[[str], None] = quiet,
     keep: Callable[[FitKey, Fitted], None] | None = None,
     look: Callable[[State, Scored, Found], None] | None = None,
+    apart: bool = False,
 ) -> Assessment:
     """Evaluate one release (all its replicates, attributes, quasi-identifier sets and attackers).
 
@@ -129,6 +130,7 @@ def evaluate(
         say: called with the name of each stage.
         keep: given each fitted attacker, where they are to be stored.
         look: given the scored original and its figures while they are held, for further counts.
+        apart: what stands as replicates are releases of their own, so that nothing is taken over them.
 
     Raises:
         SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
@@ -170,7 +172,7 @@ def evaluate(
               "evaluated_at": evaluated_at}
     rows_of = Rows(state, common, found, other, references, clock.seconds["scoring original"], asked)
     with clock.stage("finding drivers"):
-        tables = _drivers(state, scored["original"], found, common)
+        tables = _drivers(state, scored["original"], found, common, apart)
         if refits:
             taken_apart = attribution.refit_rows(refits, rows_of.summary(every_set=True).query("scored_on == 'original'"))
             tables["risk_attribution"] = pd.concat(
@@ -198,7 +200,9 @@ def evaluate(
     )
 
 
-def _drivers(state: State, scored: Scored, found: Found, common: dict[str, Any]) -> dict[str, pd.DataFrame]:
+def _drivers(
+    state: State, scored: Scored, found: Found, common: dict[str, Any], apart: bool
+) -> dict[str, pd.DataFrame]:
     """Subgroups, patterns, attribution, relations and joint risk of the reported combinations with a result."""
     columns = {q.name: q.column for q in state.aligned.quasi_identifiers}
     reported = [c for _, c in state.reported if c.index in found.results]
@@ -214,7 +218,7 @@ def _drivers(state: State, scored: Scored, found: Found, common: dict[str, Any])
                 }
     key = {k: common[k] for k in ("run_id", "registry", "release_id")} | {"scored_on": "original"}
     whole = scored.cells if all(c.categorical for c in reported) else scored.records
-    together, notes = joint.find(whole, reported, flags(state, found), key)
+    together, notes = joint.find(whole, reported, flags(state, found), key, apart)
     state.warnings += [*drivers_found.warnings, *notes]
     return {**drivers_found.tables, "risk_joint": together}
 
