@@ -93,7 +93,7 @@ def filled(spark, tmp_path_factory):
 
 def test_registries_side_by_side(filled):
     """The last release of each, original records, unweighted; the larger of the attackers decides."""
-    sql = "SELECT registry, release_id, place, n, rapid_decisive, upper_end, worst_attacker FROM registry_comparison"
+    sql = "SELECT registry, release_id, place, n, rapid_decisive, round(upper_end, 3), worst_attacker FROM registry_comparison"
     assert filled.rows(f"{sql} ORDER BY place") == [
         ("at", "v2", 1, 1100, 0.4, 0.42, "rf"), ("de", "v1", 2, 2000, 0.002, 0.022, "rf"),
     ]  # fmt: skip
