@@ -82,7 +82,7 @@ def import_(
     output: str,
 ) -> None:
     """Verify an exported file and load it into this store, where the views show it beside the others."""
-    from rapid_spark.federation import document, incoming
+    from rapid_spark.federation import checks, document, incoming
 
     key = _key(key_env)
     try:
@@ -93,9 +93,7 @@ def import_(
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
     try:
         found = document.decode(content, key, allow_unverified)
-        from rapid_spark.federation.checks import check
-
-        check(found)
+        checks.check(found)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from None
     with opened_store(terminal, store, create=True) as opened:
@@ -118,7 +116,8 @@ def _show(rows: Mapping[str, int], withheld: Mapping[str, int], output: str) -> 
         click.echo("table,rows,withheld")
     for name, n in rows.items():
         hidden = withheld.get(name, 0)
-        click.echo(f"{name},{n},{hidden}" if output == "csv" else f"  {name}: {n:,} rows{f', {hidden:,} withheld' * bool(hidden)}")
+        told = f", {hidden:,} withheld" if hidden else ""
+        click.echo(f"{name},{n},{hidden}" if output == "csv" else f"  {name}: {n:,} rows{told}")
 
 
 def _key(variable: str | None) -> bytes | None:
