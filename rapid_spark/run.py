@@ -102,6 +102,19 @@ def evaluate(
         ConfigError, SchemaError, AttackerError: the user's input is at fault. Found before the tables' values are
             read, it leaves nothing behind; found later, the run's state is 'failed'.
         StoreError, SessionError: the machine's.
+
+    Example:
+        >>> from rapid_spark import evaluate, load
+        >>> from rapid_spark.simulate import registry
+        >>> registry(200, kappa=5, seed=1).to_csv("people.csv", index=False)
+        >>> registry(200, kappa=5, seed=2).to_csv("published.csv", index=False)
+        >>> outcome = evaluate(load(overrides={
+        ...     "original": "people.csv", "release": ["published.csv"], "quasi_identifiers": ["age", "gender"],
+        ...     "sensitive_attributes": ["disease_status"], "attackers": ["cart"], "store.location": "./rapid-store",
+        ...     "tracking.enabled": False, "intervals.permutations": 0,
+        ... }))
+        >>> outcome.status, outcome.summary["attacker"].tolist()
+        ('ok', ['cart'])
     """
     run_id = checked_id(run_id or evaluation.new_run_id())
     config = ready(config)

@@ -51,6 +51,14 @@ class Store:
 
     Attributes:
         warehouse: its schema.
+
+    Example:
+        >>> from rapid_spark import Store, session
+        >>> store = Store.open(session.get(), "./rapid-store")
+        >>> "risk_summary" in store.names()
+        True
+        >>> store.query("SELECT count(*) AS runs FROM finished_runs").toPandas().columns.tolist()
+        ['runs']
     """
 
     warehouse: Warehouse
@@ -143,7 +151,13 @@ class Store:
         return Attempt(run_id, int(str(row["attempt"])), row, lock)
 
     def write(
-        self, attempt: Attempt, table: str, frame: Any, registry: str | None = None, release_id: str | None = None
+        self,
+        attempt: Attempt,
+        table: str,
+        frame: Any,
+        registry: str | None = None,
+        release_id: str | None = None,
+        append: bool = False,
     ) -> int | None:
         """Write rows into one table, in one commit, by name: of one registry and release, or of several at once.
 
@@ -158,6 +172,7 @@ class Store:
                 The column run_id is set here, and so are the two below where they are given.
             registry: registry the rows are about; each row's own when left out.
             release_id: release the rows are about; each row's own when left out.
+            append: add to what this attempt wrote before; what earlier attempts left was replaced then.
 
         Returns:
             The Delta version written; None where there was nothing to write.
@@ -170,7 +185,7 @@ class Store:
         keys = {k: v for k, v in places.items() if v is not None}
         for value in keys.values():
             check_identifier(value)
-        replaces = attempt.number > 1
+        replaces = attempt.number > 1 and not append
         if isinstance(frame, pd.DataFrame) and frame.empty and not replaces:
             return None
         if table not in OF_EVALUATIONS:

@@ -160,7 +160,9 @@ class Tracker:
         if wait:
             self._wait(done)
 
-    def log_tables(self, tables: Mapping[str, pd.DataFrame], figures: Mapping[str, float], tags: Mapping[str, str]) -> None:
+    def log_tables(
+        self, tables: Mapping[str, pd.DataFrame], figures: Mapping[str, float | None], tags: Mapping[str, str]
+    ) -> None:
         """Log tables, figures and tags of the parent run, in the background."""
 
         def log() -> None:
@@ -295,17 +297,22 @@ class Tracker:
         self._close(child, "FAILED" if set(assessment.summary["status"]) == {"failed"} else "FINISHED")
 
     def _log_figures(self, run: str, assessment: Assessment) -> None:
-        """Curves, attackers and the holdout of the highest figures found; no figure that names classes or levels."""
+        """Figures of the highest findings; classes are named by rank, and no figure names a level."""
         from . import plots
         from .wording import findings
 
+        bare = plots.without_labels(assessment)
         for finding in [f for f in findings(assessment.summary) if f.rate is not None][:MOST_FINDINGS]:
             name = "-".join(key_part(finding.key[c]) for c in ("sensitive_attribute", "qi_set", "measure"))
             drawings = {
-                "risk_curve": plots.draw_curve(assessment, finding),
-                "risk_curve_pooled": plots.draw_curve(assessment, finding, pooled=True),
-                "attackers": plots.draw_attackers(assessment, finding),
-                "holdout": plots.draw_holdout(assessment, finding),
+                "risk_curve": plots.draw_curve(bare, finding),
+                "risk_curve_pooled": plots.draw_curve(bare, finding, pooled=True),
+                "attackers": plots.draw_attackers(bare, finding),
+                "holdout": plots.draw_holdout(bare, finding),
+                "classes": plots.draw_classes(bare, finding),
+                "score": plots.draw_gain(bare, finding),
+                "calibration": plots.draw_calibration(bare, finding),
+                "alone_and_left_out": plots.draw_refits(bare, finding),
             }
             for kind, drawing in drawings.items():
                 if drawing is not None:

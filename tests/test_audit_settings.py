@@ -164,3 +164,17 @@ def test_a_wrong_command_line_is_exit_code_2(
     assert entry.run(["audit", *words]) == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_the_demonstration_writes_twelve_releases_and_knows_the_planted_one(tmp_path: Path) -> None:
+    from rapid_spark.cli.demo_audit import prepare
+
+    file, planted = prepare(tmp_path / "store" / "demo", seed=1)
+    config = load_as(AuditConfig, file)
+    releases = {r.name: listed(r) for r in config.registries}
+    assert planted == "registry_c 2026" and len(releases) == 4
+    assert all([r.id for r in found] == ["2024", "2025", "2026"] for found in releases.values())
+    assert all(r.date == dt.date(int(r.id), 1, 1) for found in releases.values() for r in found)
+    settings = evaluation_settings(config)
+    assert {c.training.seed for c in settings.values()} == {1}
+    assert config.store.location == str(tmp_path / "store")

@@ -123,7 +123,10 @@ CREATE TABLE IF NOT EXISTS risk_summary (
   n_households bigint COMMENT 'households, where columns.household is configured',
   household_rapid double COMMENT 'share of households with any record at risk',
   household_ci_low double COMMENT 'lower end of its Wilson interval',
-  household_ci_high double COMMENT 'upper end of its Wilson interval'
+  household_ci_high double COMMENT 'upper end of its Wilson interval',
+  n_without_known bigint COMMENT 'records in none of the relations that everybody knows (drivers.exclude_relations); null when suppressed',
+  rapid_without_known double COMMENT 'share of these at risk',
+  n_effective double COMMENT 'records that would give the variance of the rate if flags were independent; the interval at any confidence follows'
 ) USING delta
 PARTITIONED BY (run_id)
 COMMENT 'One row per combination, also when it could not be computed'
@@ -258,6 +261,79 @@ COMMENT 'Which quasi-identifiers carry the risk, per combination'
 TBLPROPERTIES ('rapid.schema_version' = '1');
 ALTER TABLE risk_attribution ADD CONSTRAINT known_kind CHECK (kind in ('coefficient', 'marginal_effect', 'alone', 'left_out'));
 
+CREATE TABLE IF NOT EXISTS risk_distributions (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  kind string NOT NULL COMMENT 'score (its histogram by true class) or calibration (probability said against share found)',
+  class_label string NOT NULL COMMENT 'class of the sensitive attribute',
+  bin_low double NOT NULL COMMENT 'lower end of the bin, not in it (calibration: in it)',
+  bin_high double NOT NULL COMMENT 'upper end of the bin',
+  n bigint COMMENT 'records in the bin; bins are joined until none could tell of a person',
+  mean_prob double COMMENT 'calibration: mean probability given to the class',
+  observed double COMMENT 'calibration: share of the records whose class it is'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'How scores are spread by true class, and how far the attacker can be believed, per combination'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_distributions ADD CONSTRAINT known_kind CHECK (kind in ('score', 'calibration'));
+
+CREATE TABLE IF NOT EXISTS risk_relations (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  quasi_identifier string NOT NULL COMMENT 'column of the relation',
+  level string NOT NULL COMMENT 'its level, or bin of a numeric one',
+  class_label string NOT NULL COMMENT 'class of the sensitive attribute',
+  known boolean NOT NULL COMMENT 'whether drivers.exclude_relations names it as known to everybody',
+  n bigint NOT NULL COMMENT 'records of the level and class with a defined outcome',
+  n_at_risk bigint NOT NULL COMMENT 'those of them at risk',
+  rapid double COMMENT 'share of them at risk',
+  share_of_flags double COMMENT 'share of all records at risk that they are'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Pairs of level and class that carry most records at risk; pairs that could tell of a person are left out'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_relations ADD CONSTRAINT rapid_is_a_share CHECK (rapid is null or rapid between 0 and 1);
+
+CREATE TABLE IF NOT EXISTS risk_joint (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  across string NOT NULL COMMENT 'what is taken together: attributes, attackers, replicates, or everything',
+  sensitive_attribute string COMMENT 'the one attribute; null where it is taken over',
+  attacker string COMMENT 'the one attacker; null where it is taken over',
+  replicate int COMMENT 'the one copy, 0 for all copies together; null where it is taken over',
+  combinations int NOT NULL COMMENT 'outcomes per record that are taken together',
+  n bigint NOT NULL COMMENT 'records with an outcome in any of them',
+  n_any bigint NOT NULL COMMENT 'records at risk in at least one',
+  share_any double COMMENT 'share of records at risk in at least one',
+  n_all bigint NOT NULL COMMENT 'records at risk in each in which their outcome is defined',
+  share_all double COMMENT 'share of records at risk in each in which their outcome is defined',
+  mean_count double COMMENT 'mean number in which a record is at risk',
+  counts array<bigint> NOT NULL COMMENT 'records at risk in exactly 0, 1, 2 and so on of them'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Records at risk in any, in all and in how many of several attributes, attackers and replicates'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_joint ADD CONSTRAINT shares CHECK ((share_any is null or share_any between 0 and 1) and (share_all is null or share_all between 0 and 1));
+
 CREATE TABLE IF NOT EXISTS audit_verdicts (
   run_id string NOT NULL COMMENT 'audit or evaluation',
   registry string NOT NULL COMMENT 'registry the release was made from',
@@ -341,8 +417,24 @@ CREATE TABLE IF NOT EXISTS risk_attacks (
   chance double COMMENT 'success of guessing',
   epsilon_lower_bound double COMMENT 'largest epsilon that the attack proves was spent',
   status string NOT NULL COMMENT 'ok, undefined or failed',
-  reason string COMMENT 'why there is no figure',
-  evaluated_at timestamp COMMENT 'time of the attack, UTC'
+  reason string COMMENT 'why there is no figure, or what the verdict rests on',
+  evaluated_at timestamp COMMENT 'time of the attack, UTC',
+  replicate int COMMENT 'copy of the release, 1 to m; null where no copy is attacked',
+  qi_set string COMMENT 'named set of quasi-identifiers that the attacker knows',
+  sensitive_attribute string COMMENT 'attribute the attacker reads',
+  auc_low double COMMENT 'lower end of the interval of auc',
+  auc_high double COMMENT 'upper end of the interval of auc',
+  control double COMMENT 'success of the same attack on people who were not used to make the release',
+  difference double COMMENT 'accuracy less control',
+  difference_low double COMMENT 'lower end of its interval',
+  difference_high double COMMENT 'upper end of its interval',
+  mechanism string COMMENT 'mechanism that drew the noise',
+  adjacency string COMMENT 'add_remove or replace: how the attacked pair differs',
+  delta_claimed double COMMENT 'delta that was claimed',
+  bound double COMMENT 'largest accuracy that the claim allows for the attacked pair',
+  optimum double COMMENT 'largest accuracy that any attacker can have on this mechanism',
+  p_value double COMMENT 'of the test of the claim by this attacker alone',
+  verdict string COMMENT 'leak, no_leak_found, not_tested; of a claim violated, not_violated, not_evaluated'
 ) USING delta
 PARTITIONED BY (run_id)
 COMMENT 'Attacks on releases beside RAPID; computed from the original without noise, for the custodian only'
@@ -362,6 +454,28 @@ PARTITIONED BY (run_id)
 COMMENT 'How useful a release is; computed from the original without noise, for the custodian only'
 TBLPROPERTIES ('rapid.schema_version' = '1');
 
+CREATE TABLE IF NOT EXISTS disclosure_measures (
+  run_id string NOT NULL COMMENT 'run that measured it',
+  registry string COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release that was measured',
+  replicate int COMMENT 'copy of the release, 1 to m; 0 for all together',
+  qi_set string COMMENT 'named set of quasi-identifiers; null for measures over all shared columns',
+  sensitive_attribute string COMMENT 'target; null for measures of keys or whole records',
+  attacker string COMMENT 'attacker of a RAPID row',
+  name string NOT NULL COMMENT 'measure, such as k_anonymity',
+  value double COMMENT 'its value; null unless status is ok',
+  n bigint COMMENT 'records it is about',
+  definition string COMMENT 'what it is',
+  direction string COMMENT 'higher is worse, or higher is better',
+  status string NOT NULL COMMENT 'ok, undefined or not_evaluated',
+  reason string COMMENT 'why there is no figure',
+  evaluated_at timestamp COMMENT 'time of the measurement, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Classical disclosure measures beside RAPID; computed from the original without noise, for the custodian only'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE disclosure_measures ADD CONSTRAINT known_status CHECK (status in ('ok', 'undefined', 'not_evaluated'));
+
 CREATE TABLE IF NOT EXISTS dp_ledger (
   entry_id string NOT NULL COMMENT 'entry; its two rows share it',
   dataset string NOT NULL COMMENT 'population of persons whose budget is charged',
@@ -377,11 +491,11 @@ CREATE TABLE IF NOT EXISTS dp_ledger (
   sensitivity double COMMENT 'sensitivity the noise was calibrated to',
   parameters string COMMENT 'declared parameters as JSON; nothing read off the data',
   entered_at timestamp NOT NULL COMMENT 'time of the row, UTC',
-  state string NOT NULL COMMENT 'entered (before the noise) or drawn'
+  state string NOT NULL COMMENT 'entered (before the noise) and drawn (after the release is stored), two rows per entry; budget: the row that sets a limit'
 ) USING delta
 COMMENT 'What was spent on each dataset, append-only'
-TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');
-ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn'));
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true', 'delta.isolationLevel' = 'Serializable');
+ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn', 'budget'));
 ALTER TABLE dp_ledger ADD CONSTRAINT known_adjacency CHECK (adjacency in ('add_remove', 'replace'));
 
 CREATE TABLE IF NOT EXISTS exports (

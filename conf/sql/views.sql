@@ -169,6 +169,56 @@ SELECT
 FROM joint
 JOIN expected USING (run_id, registry, release_id, qi_set, replicate, measure);
 
+-- A release with a formal guarantee beside what the main job measured of it, under the same release_id.
+CREATE OR REPLACE VIEW dp_release_risk (
+  release_id COMMENT 'release',
+  dataset COMMENT 'whose budget was charged',
+  mechanism COMMENT 'what drew the noise',
+  adjacency COMMENT 'which change of the data is covered',
+  protected_unit COMMENT 'whose change is covered',
+  epsilon COMMENT 'spent on the release, all its entries together',
+  delta COMMENT 'spent on the release, all its entries together',
+  run_id COMMENT 'evaluation',
+  registry COMMENT 'registry the release was made from',
+  qi_set COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute COMMENT 'attribute the attackers guess',
+  measure COMMENT 'definition of the score',
+  rapid_mean COMMENT 'mean over attackers of the mean over replicates',
+  rapid_decisive COMMENT 'the figure to decide by',
+  worst_attacker COMMENT 'attacker of the largest figure',
+  label COMMENT 'RAPID reads the original: no epsilon covers it'
+)
+COMMENT 'RAPID of releases with differential privacy, beside their epsilon; original records'
+AS
+WITH spent AS (
+  SELECT
+    release_id, dataset, adjacency, protected_unit,
+    array_join(sort_array(collect_set(mechanism)), ', ') AS mechanism,
+    sum(epsilon) AS epsilon,
+    sum(delta) AS delta
+  FROM dp_ledger
+  WHERE state = 'drawn'
+  GROUP BY release_id, dataset, adjacency, protected_unit
+)
+SELECT
+  spent.release_id,
+  spent.dataset,
+  spent.mechanism,
+  spent.adjacency,
+  spent.protected_unit,
+  spent.epsilon,
+  spent.delta,
+  release_risk.run_id,
+  release_risk.registry,
+  release_risk.qi_set,
+  release_risk.sensitive_attribute,
+  release_risk.measure,
+  release_risk.rapid_mean,
+  release_risk.rapid_decisive,
+  release_risk.worst_attacker,
+  'computed from the original without noise; custodian only' AS label
+FROM spent
+JOIN release_risk ON release_risk.release_id = spent.release_id;
 -- One row per release and attribute: what registries and releases are compared by. Only the last run of each counts.
 CREATE OR REPLACE VIEW release_figures (
   run_id COMMENT 'last finished run of this release under these settings',

@@ -29,6 +29,7 @@ from .settings import Registry, Release, for_release
 from .vocabulary import harmonised
 
 logger = logging.getLogger(__name__)
+MOST_FITS = 24  # attackers that one pass holds; more releases are evaluated in several
 UNKNOWN = "unknown"  # release of a registry whose releases could not be listed
 USER_FAULTS = (ConfigError, schema.SchemaError, AttackerError)
 
@@ -140,21 +141,32 @@ def evaluate_registry(work: Work, registry: Registry, config: Config) -> list[Ev
             opened.append(_open_release(work, registry, release))
         except Exception as error:
             found[release.id] = _failed(work, config, release, *_reason(error, []))
-    real = (original, holdout)
-    if work.whole and len(opened) > 1 and all(_single(o) for o in opened):
-        try:
-            found |= {e.release_id: e for e in _evaluate(work, config, real, opened)}
-        except Exception:  # one of them, and which is found out below
-            logger.debug("one pass failed", exc_info=True)
-    for one in opened:
-        if one.release.id not in found:
-            try:
-                found |= {e.release_id: e for e in _evaluate(work, config, real, [one])}
-            except Exception as error:
-                logger.debug("evaluation failed", exc_info=True)
-                tables = [original, *([holdout] if holdout else []), *one.sources]
-                found[one.release.id] = _failed(work, config, one.release, *_reason(error, tables))
+    for part in _passes(opened, config, work.whole):
+        found |= _try(work, config, (original, holdout), part)
     return [found[r.id] for r in releases]
+
+
+def _passes(opened: Sequence[Opened], config: Config, whole: bool) -> list[list[Opened]]:
+    """Releases by pass: several of one table each together, as far as their attackers fit; others alone."""
+    fits = len(config.sets) * len(config.sensitive_attributes) * len(config.attackers)
+    size = max(1, MOST_FITS // fits) if whole else 1
+    single = [o for o in opened if _single(o)]
+    together = [single[i : i + size] for i in range(0, len(single), size)]
+    return together + [[o] for o in opened if not _single(o)]
+
+
+def _try(
+    work: Work, config: Config, real: tuple[Source, Source | None], opened: Sequence[Opened]
+) -> dict[str, Evaluated]:
+    """Evaluate a pass; where it fails, each of its releases alone, as only some may be at fault."""
+    try:
+        return {e.release_id: e for e in _evaluate(work, config, real, opened)}
+    except Exception as error:
+        logger.debug("evaluation failed", exc_info=True)
+        if len(opened) > 1:
+            return {k: e for one in opened for k, e in _try(work, config, real, [one]).items()}
+        tables = [t for t in (*real, *opened[0].sources) if t is not None]
+        return {opened[0].release.id: _failed(work, config, opened[0].release, *_reason(error, tables))}
 
 
 def _open(work: Work, registry: Registry, table: Table) -> Source:
@@ -198,15 +210,25 @@ def _evaluate(work: Work, config: Config, real: tuple[Source, Source | None], op
         lambda _: work.check(), look=look if work.by else None,
     )  # fmt: skip
     try:
-        if assessment.records is not None:
+        found = _taken_apart(assessment, config, opened, names, counted[0] if counted else None)
+        if assessment.records is not None:  # last: what fails before leaves no rows behind
             work.keep_records(_of_releases(assessment.records, names) if several else assessment.records)
     finally:
         assessment.close()
-    counts = counted[0] if counted else None
-    if not several:
+    return found
+
+
+def _taken_apart(
+    assessment: Assessment,
+    config: Config,
+    opened: Sequence[Opened],
+    names: Mapping[int, str],
+    counts: pd.DataFrame | None,
+) -> list[Evaluated]:
+    if len(opened) == 1:
         return [_alone(assessment, config, opened[0], counts)]
     by_release = {} if counts is None else strata.by_release(counts, names)
-    return [_part(assessment, config, o, i + 1, by_release.get(o.release.id), names) for i, o in enumerate(opened)]
+    return [_part(assessment, config, o, i, by_release.get(o.release.id), names) for i, o in enumerate(opened, 1)]
 
 
 def _of_releases(records: DataFrame, names: Mapping[int, str]) -> DataFrame:

@@ -245,7 +245,7 @@ class _Audit:
         # an error here is not the registry's: it ends the audit
         try:
             if self.write_error is None:
-                version = self.store.write(self.attempt, "risk_records", records)
+                version = self.store.write(self.attempt, "risk_records", records, append=True)
                 with self.lock:
                     self.versions["risk_records"] = max(version or 0, self.versions.get("risk_records") or 0)
         except Exception as error:
@@ -292,6 +292,7 @@ class _Audit:
     def _write(self, found: Sequence[Evaluated], verdicts: pd.DataFrame, compared: pd.DataFrame) -> None:
         frames = {name: _together([e.tables[name] for e in found if name in e.tables]) for name in EVALUATION_TABLES}
         frames |= {"audit_verdicts": verdicts, "audit_comparison": compared}
+        self.store.need("audit_verdicts", "audit_comparison")
         with ThreadPoolExecutor(2, "writer") as pool:  # commits of different tables wait for different logs
             there = {name: frame for name, frame in frames.items() if frame is not None}
             futures = {name: pool.submit(self._write_one, name, frame) for name, frame in there.items()}

@@ -49,7 +49,8 @@ def count(
     columns = {q.name: q.column for q in state.aligned.quasi_identifiers}
     if any(name not in columns for name in by):
         return None
-    at_risk = flags(state, found)
+    known = flags(state, found)
+    at_risk = {c.index: known[c.index] for _, c in state.reported if c.index in known}
     strata = {f"g{i}": _stratum(scored.records, columns[name], bins.get(name)) for i, name in enumerate(by)}
     sums = [
         part
@@ -64,11 +65,9 @@ def count(
         return None
     name_of = [" | ".join(map(str, row)) for row in counted[list(strata)].itertuples(index=False, name=None)]
     parts = []
-    for _, c in state.reported:
-        if c.index in at_risk:
-            keys = {k: getattr(c, k) for k in KEYS}
-            figures = {"stratum": name_of, "n": counted[f"n{c.index}"], "hits": counted[f"h{c.index}"].fillna(0)}
-            parts.append(pd.DataFrame(figures).assign(**keys))
+    for c in (c for _, c in state.reported if c.index in at_risk):
+        figures = {"stratum": name_of, "n": counted[f"n{c.index}"], "hits": counted[f"h{c.index}"].fillna(0)}
+        parts.append(pd.DataFrame(figures).assign(**{k: getattr(c, k) for k in KEYS}))
     return pd.concat(parts, ignore_index=True).astype({"n": int, "hits": int}) if parts else None
 
 

@@ -32,7 +32,12 @@ def evaluate(terminal: Terminal, output: str, run_id: str | None, on_fail: str, 
     Results go to Delta tables in the store and to MLflow; the finding goes to standard output.
     A policy in the configuration judges them: exit code 1 unless every rule of it passes.
     """
-    return evaluate_and_show(terminal, settings(values), output, run_id, on_fail=on_fail)
+    config = settings(values)
+    if config.search.active:
+        from .search import search_and_show
+
+        return search_and_show(terminal, config, output, run_id)
+    return evaluate_and_show(terminal, config, output, run_id, on_fail=on_fail)
 
 
 def evaluate_and_show(
@@ -86,8 +91,14 @@ def check(terminal: Terminal, output: str, **values: Any) -> None:
 
     from rapid_spark import preparation
 
+    config = settings(values)
+    if config.search.active:
+        from .search import search_and_show
+
+        search_and_show(terminal, config, output, None, only_plan=True)
+        return
     terminal.configure_logging()
-    found = preparation.check(settings(values), debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
+    found = preparation.check(config, debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
     terminal.close()
     for warning in found["warnings"]:
         terminal.warn(warning)

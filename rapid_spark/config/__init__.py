@@ -4,12 +4,15 @@ from .base import ConfigError, Model, Name, Share, check_identifier, parse_as, s
 from .evaluation import Config, parse_attribute, settings_json
 from .loading import load, load_as, parse, parse_set, read
 from .policy import Context, Limit, Limits, Policy, Quality
+from .recode import Bands, Hierarchy, Mask, Recode
+from .search import Search
 from .sections import (
     ERRORS,
     MEASURES,
     Attacker,
     Baseline,
     Columns,
+    Disclosure,
     Drivers,
     Intervals,
     Publish,
@@ -23,8 +26,9 @@ from .sections import (
 )
 
 __all__ = [
-    "ERRORS", "MEASURES", "Attacker", "Baseline", "Columns", "Config", "ConfigError", "Context", "Drivers",
-    "Intervals", "Limit", "Limits", "Model", "Name", "Policy", "Publish", "Quality", "SensitiveAttribute", "Session",
-    "Share", "Store", "Table", "Threshold", "Tracking", "Training", "check_identifier", "load", "load_as", "parse",
-    "parse_as", "parse_attribute", "parse_set", "read", "settings_json", "suggest",
+    "ERRORS", "MEASURES", "Attacker", "Bands", "Baseline", "Columns", "Config", "ConfigError", "Context", "Disclosure",
+    "Drivers", "Hierarchy", "Intervals", "Limit", "Limits", "Mask", "Model", "Name", "Policy", "Publish", "Quality",
+    "Recode", "Search", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
+    "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read", "settings_json",
+    "suggest",
 ]
