@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from pyspark.sql import functions as F
 from . import intervals, resampling
 from .config import Config, Threshold
 from .risk import Combination, continuous_rows, count_below, prediction_error
+from .sidebyside import at_once
 from .summary import Result, variance_of
 from .thresholds import grid_of
 
@@ -77,7 +80,7 @@ def summarise_continuous(
     # the number of edges at or below the error: at risk for edge j exactly when it is at most j
     position = sum(((error >= F.lit(float(t))).cast("int") for t in edges), F.lit(0)).alias("position")
     off = F.abs(F.col("y") - F.col("guess"))
-    counted = (
+    cells = (
         rows.where(F.col("y").isNotNull())
         .groupBy("combo", position)
         .agg(
@@ -86,11 +89,14 @@ def summarise_continuous(
             F.sum(F.when(F.col("y") != 0, n).otherwise(0)).alias("nonzero"),
             F.sum(F.when(F.col("unseen"), n).otherwise(0)).alias("unseen"),
         )
-        .toPandas()
     )
-    constants = {name: best_constant(frame, name, combinations, target, threshold) for name, target in targets.items()}
     moves = threshold.error == "normalised" and threshold.normalised_by == "sd" and own_spread
-    draws = _moving_draws(rows, combinations, grids, targets, config) if moves else {}
+    found: list[Any] = at_once(frame.sparkSession, [
+        cells.toPandas,
+        lambda: _moving_draws(rows, combinations, grids, targets, config) if moves else {},
+        *(functools.partial(best_constant, frame, name, combinations, t, threshold) for name, t in targets.items()),
+    ])
+    counted, draws, constants = found[0], found[1], dict(zip(targets, found[2:], strict=True))
     results = {}
     for c in combinations:
         mine = counted[counted["combo"] == c.index]

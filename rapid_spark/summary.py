@@ -6,8 +6,10 @@ finishes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ from .aggregates import core_counts, mask_counts, rank_counts, true_prob_moments
 from .config import Config, Intervals
 from .resampling import Null
 from .risk import Classes, Combination, categorical_rows
+from .sidebyside import at_once
 from .thresholds import Plan, plan
 
 
@@ -112,9 +115,9 @@ def summarise_categorical(
         spread = [sd / mean if mean > 0 else 0.0 for mean, sd in known]
         plans[c.index] = plan(c, classes[c.sensitive_attribute], config, spread)
     rows = categorical_rows(frame, combinations, classes, means, widths)
-    core = core_counts(rows, spark, plans)
-    ranks = rank_counts(rows, spark, plans)
-    masks = mask_counts(rows, spark, plans) if config.intervals.permutations else {}
+    counts = [core_counts, rank_counts, *([mask_counts] if config.intervals.permutations else [])]
+    tables: list[Any] = at_once(spark, [functools.partial(count, rows, spark, plans) for count in counts])
+    core, ranks, masks = tables if len(tables) == 3 else (*tables, {})
     results, true_prob = {}, {}
     for c in combinations:
         mine, counted = plans[c.index], Counted(core[core["combo"] == c.index], ranks[ranks["combo"] == c.index])
