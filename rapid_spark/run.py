@@ -43,6 +43,7 @@ class Outcome:
         summary: rows of risk_summary.
         seconds: by stage.
         warnings: what the reader must know.
+        untracked: why MLflow lacks this run or a part of it; None where it was not asked for, or all is there.
     """
 
     run_id: str
@@ -53,6 +54,7 @@ class Outcome:
     summary: pd.DataFrame
     seconds: dict[str, float]
     warnings: list[str] = field(default_factory=list)
+    untracked: str | None = None
 
     def document(self) -> dict[str, Any]:
         """The outcome as `evaluate --format json` gives it."""
@@ -246,7 +248,8 @@ class _Run:
         warnings = list(assessment.warnings)
         missing = self.tracker.problem if self.tracker else self.no_tracking
         if missing and self.config.tracking.enabled:
-            warnings.append(f"tracking is missing or incomplete, the results are in the store: {missing}")
+            remedy = f" `rapid-spark track --run {self.run_id}` adds it." if self.tracker else ""
+            warnings.append(f"tracking is missing or incomplete, the results are in the store: {missing}.{remedy}")
         return Outcome(
             self.run_id,
             status,
@@ -256,6 +259,7 @@ class _Run:
             assessment.summary,
             self.clock.seconds,
             warnings,
+            untracked=self.tracker.problem if self.tracker else None,
         )
 
 

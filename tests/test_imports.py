@@ -17,7 +17,7 @@ ROWS = (
     ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
     ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
     ("profiles", "relations", "report", "roles", "store", "summary"),
-    ("agreement", "continuous", "continuous_null", "drivers"),
+    ("agreement", "continuous", "continuous_null", "drivers", "upkeep", "latetracking"),
     ("normalise",),
     ("counts",),
     ("findings",),

@@ -28,6 +28,9 @@ COMMANDS = {
     "query": ("query:query", "SQL over the store's tables and views."),
     "report": ("report:report", "One self-contained HTML file about a run."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
+    "vacuum": ("upkeep:vacuum", "Take old runs, and files of old versions, out of a store."),
+    "forget": ("upkeep:forget", "Erase one record's results from a store."),
+    "track": ("track:track", "Give a finished run its MLflow run afterwards."),
 }
 
 

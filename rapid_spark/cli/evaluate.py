@@ -49,7 +49,8 @@ def evaluate_and_show(terminal: Terminal, config: Config, output: str, run_id: s
         click.echo(outcome.summary.to_csv(index=False), nl=False)
     else:
         _show(outcome)
-    return 3 if outcome.status == "failed" else 0
+    # results without the tracking that was asked for are not all that was asked for
+    return 3 if outcome.status == "failed" or outcome.untracked else 0
 
 
 def _show(outcome: Any) -> None:
