@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from pyspark.sql import functions as F
 from . import intervals
 from .config import Config, Threshold
 from .risk import Combination, continuous_rows, prediction_error
+from .sidebyside import at_once
 from .summary import Result, grid_of
 
 CELLS_PER_WINDOW = 64
@@ -71,7 +74,7 @@ def summarise_continuous(
     # the number of edges at or below the error: at risk for edge j exactly when it is at most j
     position = sum(((error >= F.lit(float(t))).cast("int") for t in edges), F.lit(0)).alias("position")
     off = F.abs(F.col("y") - F.col("guess"))
-    counted = (
+    cells = (
         rows.where(F.col("y").isNotNull())
         .groupBy("combo", position)
         .agg(
@@ -80,9 +83,12 @@ def summarise_continuous(
             F.sum(F.when(F.col("y") != 0, n).otherwise(0)).alias("nonzero"),
             F.sum(F.when(F.col("unseen"), n).otherwise(0)).alias("unseen"),
         )
-        .toPandas()
     )
-    constants = {name: best_constant(frame, name, combinations, target, threshold) for name, target in targets.items()}
+    found: list[Any] = at_once(frame.sparkSession, [
+        cells.toPandas,
+        *(functools.partial(best_constant, frame, name, combinations, t, threshold) for name, t in targets.items()),
+    ])
+    counted, constants = found[0], dict(zip(targets, found[1:], strict=True))
     results = {}
     for c in combinations:
         result = _result(c, counted[counted["combo"] == c.index], grids[c.index], edges, targets, config)

@@ -18,6 +18,7 @@ from . import resampling
 from .config import Config, Threshold
 from .resampling import Null
 from .risk import Combination
+from .sidebyside import at_once
 from .summary import Result
 
 CELLS = 2**15
@@ -74,14 +75,16 @@ def add_nulls(
         return
     exact = max(targets[c.sensitive_attribute]["n"] for c in mine) <= CELLS
     columns = {c.sensitive_attribute: c.column for c in mine}
-    truths = _histogram(
-        frame, {name: (F.col(column), F.col(column)) for name, column in columns.items()}, targets, config, exact
-    )
-    guesses = _histogram(
-        frame,
-        {str(c.index): (F.col(f"{c.prediction}_value"), F.col(c.column)) for c in mine},
-        {str(c.index): targets[c.sensitive_attribute] for c in mine}, config, exact,
-    )
+    truths, guesses = at_once(frame.sparkSession, [
+        lambda: _histogram(
+            frame, {name: (F.col(column), F.col(column)) for name, column in columns.items()}, targets, config, exact
+        ),
+        lambda: _histogram(
+            frame,
+            {str(c.index): (F.col(f"{c.prediction}_value"), F.col(c.column)) for c in mine},
+            {str(c.index): targets[c.sensitive_attribute] for c in mine}, config, exact,
+        ),
+    ])
     for c in mine:
         y, p = truths[c.sensitive_attribute], guesses[str(c.index)]
         spread = targets[c.sensitive_attribute]["spread"]

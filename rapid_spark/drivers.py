@@ -6,8 +6,9 @@ rows of the tables come together.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from .config import Config
 from .levels import Counts, Levels, count_patterns, find_levels
 from .relations import Relation, applying, count_by_class, count_known, largest, parse_relations, with_and_without
 from .risk import Classes, Combination
+from .sidebyside import at_once
 from .suppression import ALL, CrossTable, Hidden
 
 MAX_PAIR_LEVELS = 50  # quasi-identifiers with more have no rows for pairs
@@ -94,17 +96,21 @@ def find(
     if not combinations or not (settings.subgroups or settings.patterns or settings.attribution or relations):
         return work.result()
     work.levels = find_levels(cells, used, settings.numeric_bins, settings.min_cell_count)
+    counting: dict[Any, Callable[[], Any]] = {}
     for qi_set, members in _by_set(combinations).items():
         levels = [work.levels[q] for q in sorted(members[0].quasi_identifiers)]
         for kind, frame in (("categorical", cells), ("continuous", records)):
             mine = {c.index: flags[c.index] for c in members if c.target_type == kind}
             if mine:
-                work.counts[qi_set, kind] = count_patterns(
-                    frame, levels, mine, settings.min_cell_count, config.training.seed
+                counting[qi_set, kind] = functools.partial(
+                    count_patterns, frame, levels, mine, settings.min_cell_count, config.training.seed
                 )
     categorical = [c for c in combinations if c.categorical]
     if categorical and (settings.subgroups or relations):
-        work.by_class = count_by_class(cells, work.levels, categorical, classes, flags)
+        counting[None] = functools.partial(count_by_class, cells, work.levels, categorical, classes, flags)
+    counted = dict(zip(counting, at_once(cells.sparkSession, list(counting.values())), strict=True))
+    work.by_class = counted.pop(None, work.by_class)
+    work.counts = counted
     work.suppress()
     for c in combinations:
         work.add(c, relations)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
 from .attribution import OTHER
+from .kept import hold, let_go
 from .risk import MISSING_LABEL
 
 MAX_LEVELS = 200  # of one quasi-identifier; the rarest beyond are taken together
@@ -239,11 +239,11 @@ def count_patterns(
         "n", *(level.label().alias(name) for level, name in zip(levels, names, strict=True)),
         *(flag.alias(f"f{i}") for i, flag in flags.items()),
     )
-    kept = flat.groupBy(*names).agg(*sums(flags)).persist(StorageLevel.MEMORY_AND_DISK)
+    kept = hold(flat.groupBy(*names).agg(*sums(flags)))
     try:
         return _collected(kept, levels, names, list(flags), min_cell_count, seed)
     finally:
-        kept.unpersist()
+        let_go(kept)
 
 
 def sums(indices: Iterable[int]) -> list[Column]:

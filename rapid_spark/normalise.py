@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pyspark import StorageLevel
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from .agreement import Decision
 from .config import Config, SensitiveAttribute
 from .io import Source
+from .kept import hold
 from .kinds import SPOKEN, as_label, as_number, is_infinite, present
 from .profiles import TableTypes
 from .roles import ROLES, Found
@@ -101,16 +100,8 @@ def replicate_of(found: Found) -> Column:
 
 
 def keep(frame: DataFrame, source: Source) -> DataFrame:
-    """Keep the converted rows of a CSV in memory or on disk, so that it is not parsed again with every pass.
-
-    Where the platform keeps nothing (serverless) the frame stays as it is.
-    """
-    if not source.is_text:
-        return frame
-    try:
-        return frame.persist(StorageLevel.MEMORY_AND_DISK)
-    except PySparkException:
-        return frame
+    """Keep the converted rows of a CSV in memory or on disk, so that it is not parsed again with every pass."""
+    return hold(frame) if source.is_text else frame
 
 
 def _value(found: Found, types: TableTypes, variable: Variable, config: Config) -> Column:

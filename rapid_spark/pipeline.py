@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from . import clusters, continuous, continuous_null, risk, scoring, strata, summary, training
 from .config import Config
+from .kept import hold, let_go
 from .risk import Classes, Combination
 from .schema import Aligned
+from .sidebyside import at_once
 from .training import Fit, FitKey
 
 REPEATS = 0.5  # fewer distinct patterns than this share of the records: score patterns, else records
@@ -86,7 +88,7 @@ class Scored:
     def free(self) -> None:
         """Let go of what Spark keeps."""
         for frame in self.held:
-            frame.unpersist()
+            let_go(frame)
 
 
 def score(state: State, table: DataFrame) -> Scored:
@@ -141,8 +143,7 @@ def fill_missing(state: State, table: DataFrame) -> DataFrame:
 
 
 def _keep(frame: DataFrame, held: list[DataFrame]) -> DataFrame:
-    """Hold a frame that several actions read; what decides a figure is deterministic, so a lost block may be redone."""
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    kept = hold(frame)
     held.append(kept)
     return kept
 
@@ -217,12 +218,16 @@ def _figures(
     reasons: dict[int, tuple[str, str]],
 ) -> Found:
     usable = [c for _, c in state.combinations if c.index not in reasons]
-    results, true_prob = summary.summarise_categorical(
-        scored.cells, [c for c in usable if c.categorical], state.classes, state.known_classes, config
-    )
-    results |= continuous.summarise_continuous(
-        scored.records, [c for c in usable if not c.categorical], targets, config
-    )
+    found: list[Any] = at_once(state.spark, [
+        lambda: summary.summarise_categorical(
+            scored.cells, [c for c in usable if c.categorical], state.classes, state.known_classes, config
+        ),
+        lambda: continuous.summarise_continuous(
+            scored.records, [c for c in usable if not c.categorical], targets, config
+        ),
+    ])
+    (results, true_prob), of_continuous = found
+    results |= of_continuous
     for index in [i for i, r in results.items() if not r.n]:
         del results[index]
         reasons[index] = ("undefined", "no record has a defined outcome")

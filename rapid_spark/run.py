@@ -10,7 +10,9 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from .evaluation import Clock, quiet
 from .interruption import interruptible
 from .preparation import Tables, open_tables, ready
 from .results import Assessment
+from .sidebyside import at_once, inherited
 from .store import Attempt, Store
 from .strictjson import dumps
 from .tracked import library_versions, redact
@@ -108,9 +111,7 @@ def evaluate(
         clock = Clock(stage, clock.seconds)
         with clock.stage("opening tables"):
             tables = open_tables(spark, config)
-        with clock.stage("opening store"):
-            store = Store.open(spark, str(config.store.location))
-        return _Run(spark, config, run_id, command, tables, store, clock).go()
+        return _Run(spark, config, run_id, command, tables, clock).go()
 
 
 @dataclass
@@ -120,14 +121,17 @@ class _Run:
     run_id: str
     command: str
     tables: Tables
-    store: Store
     clock: Clock
-    attempt: Attempt = field(init=False)
+    store: Store = field(init=False)
+    attempt: Attempt | None = None
+    opening: Future[None] = field(init=False)
     tracker: Tracker | None = None
     no_tracking: str = "tracking is off"
     versions: dict[str, int | None] = field(default_factory=dict)
 
-    def go(self) -> Outcome:
+    def _open(self) -> None:
+        """The store, the first commit of the run, and tracking: what does not need the tables."""
+        self.store = Store.open(self.spark, str(self.config.store.location))
         self.attempt = self.store.begin(
             self.run_id,
             self.command,
@@ -138,13 +142,27 @@ class _Run:
             quasi_identifiers=self.config.all_quasi_identifiers,
             release_date=self.config.release_date,
         )
+        self._start_tracking()
+
+    def _stage(self, name: str) -> None:
+        """Progress of the evaluation; nothing long begins before the run stands in the store."""
+        if name == "checking tables":
+            return self.clock.say(name)
+        if self.opening.done():
+            self.opening.result()
+        else:
+            with self.clock.stage("opening store"):
+                self.opening.result()
+        self.clock.say(name)
+
+    def go(self) -> Outcome:
         assessment: Assessment | None = None
         try:
             with tempfile.TemporaryDirectory(prefix="rapid-spark-") as folder:
                 keep = models.keeper(Path(folder)) if self._stores_models else None
                 with tracking.without_autologging():
                     # only now: MLflow's modules import each other, so two threads must not import them at once
-                    self._start_tracking()
+                    self._begin_opening()
                     assessment = evaluation.evaluate(
                         self.spark,
                         self.tables.original,
@@ -153,7 +171,7 @@ class _Run:
                         self.run_id,
                         self.tables.holdout,
                         self.config.session.cores or session.cores(),
-                        self.clock.say,
+                        self._stage,
                         keep,
                     )
                 self.clock.seconds |= {k: v for k, v in assessment.seconds.items()}
@@ -172,6 +190,20 @@ class _Run:
                 assessment.close()
         return self._outcome(assessment, status)
 
+    def _begin_opening(self) -> None:
+        """Open the store while the tables are checked; both mostly wait for their first Spark jobs."""
+        self.opening = Future()
+
+        def work() -> None:
+            try:
+                self._open()
+            except BaseException as error:
+                self.opening.set_exception(error)
+            else:
+                self.opening.set_result(None)
+
+        threading.Thread(target=inherited(self.spark, work), name="opening store", daemon=True).start()
+
     @property
     def _stores_models(self) -> bool:
         return self.config.tracking.enabled and self.config.tracking.log_model
@@ -188,19 +220,21 @@ class _Run:
         self.tracker.start()
 
     def _write(self, assessment: Assessment) -> None:
-        # Records last: they are the largest, and what fails before them costs least.
+        # Records first: they take longest, and the small tables are written beside them.
         frames = {
+            "risk_records": assessment.records,
             "risk_summary": assessment.summary,
             "risk_curve": assessment.curve,
             "risk_classes": assessment.classes,
             **assessment.tables,
-            "risk_records": assessment.records,
         }
-        for table, frame in frames.items():
-            if frame is not None:
-                self.versions[table] = self.store.write(
-                    self.attempt, table, frame, assessment.registry, assessment.release_id
-                )
+        attempt = self._attempt
+        written = [table for table, frame in frames.items() if frame is not None]
+        versions = at_once(self.spark, [
+            partial(self.store.write, attempt, table, frames[table], assessment.registry, assessment.release_id)
+            for table in written
+        ])  # fmt: skip
+        self.versions |= dict(zip(written, versions, strict=True))
 
     def _track(self, assessment: Assessment, folder: Path | None) -> None:
         if self.tracker is not None:
@@ -210,18 +244,24 @@ class _Run:
     def _end(self, assessment: Assessment, status: str) -> None:
         inputs = assessment.inputs
         n_release = sum(r["rows"] or 0 for r in inputs["releases"].values())
-        self.attempt = replace(
-            self.attempt,
+        attempt = replace(
+            self._attempt,
             row={
-                **self.attempt.row,
+                **self._attempt.row,
                 "inputs": dumps(inputs),
                 "n_release": n_release,
             },
         )
         state = "failed" if status == "failed" else "finished"
-        self.store.end(self.attempt, state, self.tracker.run_id if self.tracker else None, self.versions)
+        self.store.end(attempt, state, self.tracker.run_id if self.tracker else None, self.versions)
         if self.tracker is not None:
             self.tracker.end(state.upper())
+
+    @property
+    def _attempt(self) -> Attempt:
+        self.opening.result()
+        assert self.attempt is not None
+        return self.attempt
 
     def _fail(self) -> None:
         """Stop what runs, and say everywhere that the run failed; the first error stays the one that is told."""
@@ -230,10 +270,13 @@ class _Run:
         closing.join(LONGEST_CLOSING)
 
     def _close_failed(self) -> None:
+        with contextlib.suppress(Exception):
+            self.opening.result(LONGEST_CLOSING)
         if self.tracker is not None:
             self.tracker.end("FAILED")
-        with contextlib.suppress(Exception):
-            self.store.end(self.attempt, "failed", self.tracker.run_id if self.tracker else None, self.versions)
+        if self.attempt is not None:
+            with contextlib.suppress(Exception):
+                self.store.end(self.attempt, "failed", self.tracker.run_id if self.tracker else None, self.versions)
 
     def _explained(self, error: BaseException) -> BaseException:
         """The user's fault behind an error of Spark, where a file turned out to be unreadable."""

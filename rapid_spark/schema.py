@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -31,10 +31,12 @@ from .counts import (
 )
 from .findings import Counted, check_rows, check_targets, repeated_fault, too_many_levels, usable_sets
 from .io import Source
+from .kept import let_go
 from .kinds import present
 from .normalise import Plan, Variable, frame_of, identity_faults, keep
 from .profiles import TableTypes, column_types
 from .roles import Found, Tables, find_all
+from .sidebyside import at_once
 
 
 class SchemaError(ValueError):
@@ -136,7 +138,7 @@ class Aligned:
     def close(self) -> None:
         """Free what was kept in memory or on disk."""
         for frame in self.kept:
-            frame.unpersist()
+            let_go(frame)
 
 
 def align(
@@ -162,7 +164,10 @@ def align(
     notes = Notes()
     tables = find_all(original, releases, holdout, config, notes.faults, notes.warnings)
     _raise(notes)
-    types = {t.place: _types(t, config, notes) for t in tables.all}
+    spark = original.frame.sparkSession
+    found = at_once(spark, [functools.partial(_types, t, config) for t in tables.all])
+    types = {t.place: of_table for t, of_table in zip(tables.all, found, strict=True)}
+    notes.faults += [_corrupt_fault(t, types[t.place]) for t in tables.all if types[t.place].n_corrupt]
     _raise(notes)
     plan = _decide(tables, types, config, notes)
     _raise(notes)
@@ -176,7 +181,7 @@ def align(
         _raise(notes)
     except Exception:
         for frame in kept.values():
-            frame.unpersist()
+            let_go(frame)
         raise
     return _finish(counted, plan, sets, levels, kept, notes)
 
@@ -202,18 +207,19 @@ def _raise(notes: Notes) -> None:
         raise SchemaError(f"{count} in the tables:\n" + "\n".join(f"  {f}" for f in faults))
 
 
-def _types(found: Found, config: Config, notes: Notes) -> TableTypes:
+def _types(found: Found, config: Config) -> TableTypes:
     source = found.source
     wanted = found.columns.values() if found.real else source.columns  # a release's digest is of all columns
     codes = {found.columns[n]: c for n, c in config.columns.missing_codes.items() if n in found.columns}
-    types = column_types(source, dict.fromkeys(wanted), codes)
-    if types.n_corrupt:
-        notes.faults.append(
-            f"{found.spoken}: {types.n_corrupt} records have more or fewer fields than the header's "
-            f"{len(source.columns)}. Check the delimiter, and that a field with a delimiter or a line break in it is "
-            "in quotation marks"
-        )
-    return types
+    return column_types(source, dict.fromkeys(wanted), codes)
+
+
+def _corrupt_fault(found: Found, types: TableTypes) -> str:
+    return (
+        f"{found.spoken}: {types.n_corrupt} records have more or fewer fields than the header's "
+        f"{len(found.source.columns)}. Check the delimiter, and that a field with a delimiter or a line break in it is "
+        "in quotation marks"
+    )
 
 
 def _decide(tables: Tables, types: Mapping[str, TableTypes], config: Config, notes: Notes) -> Plan:
@@ -252,14 +258,20 @@ def _count(
     """Figures of every table; raises where a table or replicate is without rows, or records without identity."""
     column = {v.decision.name: v.column for v in plan.quasi_identifiers}
     sets = {name: tuple(column[c] for c in columns) for name, columns in plan.config.sets.items()}
-    real = {}
+    spark = tables.original.source.frame.sparkSession
+    of_real: list[Callable[[], Any]] = [
+        functools.partial(count_real, kept[t.place], t, types[t.place], plan, sets if t is tables.original else {})
+        for t in tables.real
+    ]
+    of_releases: list[Callable[[], Any]] = [
+        functools.partial(count_release, t, types[t.place], plan) for t in tables.releases.values()
+    ]
+    counted: list[Any] = at_once(spark, [*of_real, *of_releases])
+    real = {t.place: figures for t, figures in zip(tables.real, counted, strict=False)}
     for found in tables.real:
-        of_sets = sets if found is tables.original else {}
-        real[found.place] = count_real(kept[found.place], found, types[found.place], plan, of_sets)
         check_rows(found, real[found.place], plan.config, notes)
     releases: dict[int, tuple[Found, Figures]] = {}
-    for replicate, found in tables.releases.items():
-        figures = count_release(found, types[found.place], plan)
+    for (replicate, found), figures in zip(tables.releases.items(), counted[len(of_real):], strict=True):
         if not any(f.n for f in figures.values()):
             notes.faults.append(f"{found.spoken}: there are no records in it")
         elif found.replicate_column is None:
@@ -290,13 +302,15 @@ def _by_number(found: Found, figures: Mapping[str | None, Figures], notes: Notes
 def _levels_and_keys(
     tables: Tables, plan: Plan, kept: Mapping[str, DataFrame], notes: Notes
 ) -> dict[str, dict[str | None, int]]:
-    levels = level_counts(kept[tables.original.place], plan)
+    keyed = tables.real if plan.config.columns.key else []
+    calls: list[Callable[[], Any]] = [functools.partial(level_counts, kept[tables.original.place], plan)]
+    calls += [functools.partial(repeated_keys, kept[t.place]) for t in keyed]
+    levels, *repeated_of = at_once(tables.original.source.frame.sparkSession, calls)
     for variable, attribute in plan.attributes:
         n_levels = len([label for label in levels.get(variable.column, {}) if label is not None])
         if n_levels > attribute.max_levels:
             notes.faults.append(too_many_levels(attribute, str(n_levels)))
-    for found in tables.real:
-        repeated = repeated_keys(kept[found.place]) if plan.config.columns.key else None
+    for found, repeated in zip(keyed, repeated_of, strict=True):
         if repeated:
             notes.faults.append(repeated_fault(repeated, found, plan.config))
     return levels

@@ -20,8 +20,13 @@ from pyspark.sql.types import ArrayType, BooleanType, DoubleType, StructField, S
 from .attackers import Fitted
 
 CLOSURE_LIMIT = 32 * 2**20  # bytes; the closure travels again with every action
+ARTIFACT_LIMIT = 300 * 2**20  # bytes; a serverless worker has 1 GB for model, copies and batch
 BROADCAST_JOIN_ROWS = 500_000  # more patterns than that are joined by a shuffle, not through the driver
 DECIMALS = 12  # of a probability: the order of additions in a forest must not show
+
+
+class TooLarge(ValueError):
+    """A fitted attacker cannot be sent to the workers; the text says its size and what would make it smaller."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,11 @@ def ship(spark: SparkSession, task: Task) -> Carrier:
         return _Broadcast(spark.sparkContext.broadcast(task))
     payload = pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
     digest = hashlib.sha256(payload).hexdigest()
+    if len(payload) > ARTIFACT_LIMIT:
+        raise TooLarge(
+            f"the fitted attacker takes {len(payload) // 2**20} MB, more than the {ARTIFACT_LIMIT // 2**20} MB that a "
+            "worker of Spark Connect can hold beside its rows: grow fewer trees or larger leaves"
+        )
     if len(payload) <= CLOSURE_LIMIT:
         return _Closure(payload, digest)
     with tempfile.TemporaryDirectory() as folder:

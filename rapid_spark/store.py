@@ -20,6 +20,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 
 from .config import ConfigError, check_identifier, suggest
+from .kept import hold, let_go
 from .locks import FileLock, held
 from .readonly import fault
 from .tables import OF_EVALUATIONS, Table, arrow, quoted, tables
@@ -178,11 +179,11 @@ class Store:
             self.warehouse.commit(table, self._writer(table, rows, note).append)
         else:
             place = F.expr(" AND ".join(f"{key} = {quoted(value)}" for key, value in keys.items()))
-            kept = _keep(rows)
+            kept = hold(rows)
             try:
                 self.warehouse.commit(table, lambda: self._writer(table, kept, note).overwrite(place))
             finally:
-                _free(kept)
+                let_go(kept)
         return self._version(table, note)
 
     def end(
@@ -272,26 +273,26 @@ class Store:
         self.warehouse.commit("runs", self._writer("runs", rows, note).append)
 
     def _last_attempt(self, run_id: str) -> int:
+        if self.directory is not None and not any((self.directory / "runs").glob("*.parquet")):
+            return 0  # a new store: nothing to ask Spark for
         of_run = self.warehouse.spark.table(self.qualified("runs")).where(F.col("run_id") == run_id)
-        return of_run.agg(F.max("attempt")).first()[0] or 0
+        return max((row["attempt"] for row in of_run.select("attempt").collect()), default=0)
 
     def _version(self, table: str, note: str) -> int | None:
+        """The newest version that carries a note; Delta's own answer to a write does not tell it."""
+        if self.directory is not None:
+            return _version_in_log(self.directory / table / "_delta_log", note)
         history = self.warehouse.spark.sql(f"DESCRIBE HISTORY {self.qualified(table)} LIMIT 50")
-        return history.where(F.col("userMetadata") == note).agg(F.max("version")).first()[0]
+        return max((row["version"] for row in history.where(F.col("userMetadata") == note).collect()), default=None)
 
 
-def _keep(rows: Any) -> Any:
-    try:
-        return rows.persist()
-    except Exception:  # a platform without caches: a conflict then computes again
-        return rows
-
-
-def _free(rows: Any) -> None:
-    try:
-        rows.unpersist()
-    except Exception:  # as above
-        return
+def _version_in_log(log: Path, note: str) -> int | None:
+    """As `_version`, from the last commits of a local table's log, without a Spark job."""
+    for commit in sorted(log.glob("*.json"), reverse=True)[:50]:
+        for line in commit.read_text(encoding="utf-8").splitlines():
+            if '"commitInfo"' in line and json.loads(line).get("commitInfo", {}).get("userMetadata") == note:
+                return int(commit.stem)
+    return None
 
 
 def _json(value: Mapping[str, Any]) -> str:

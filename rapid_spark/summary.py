@@ -7,8 +7,10 @@ position among sorted thresholds. No second scoring, nothing row-sized on the dr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +28,7 @@ from .risk import (
     count_below,
     measure_thresholds,
 )
+from .sidebyside import at_once
 
 RCS_GRID = tuple(i / 4 for i in range(1, 17))  # rcs_conditional has no upper bound: 0.25 to 4
 PATTERNS_DRAWN = 10_000  # more flag patterns than that: exact moments instead of draws
@@ -133,9 +136,9 @@ def summarise_categorical(
         c.index: _plan(c, classes[c.sensitive_attribute], config, config.training.seed) for c in combinations
     }
     rows = categorical_rows(frame, combinations, classes, means, widths)
-    core = _core_counts(rows, spark, plans)
-    ranks = _rank_counts(rows, spark, plans)
-    masks = _mask_counts(rows, spark, plans) if config.intervals.permutations else {}
+    counts = [_core_counts, _rank_counts, *([_mask_counts] if config.intervals.permutations else [])]
+    counted: list[Any] = at_once(spark, [functools.partial(count, rows, spark, plans) for count in counts])
+    core, ranks, masks = counted if len(counted) == 3 else (*counted, {})
     results, true_prob = {}, {}
     for c in combinations:
         plan = plans[c.index]

@@ -17,7 +17,7 @@ from . import attackers
 from .config import Attacker, Config
 from .risk import MISSING_LABEL, Classes
 from .schema import Aligned, Target
-from .scoring import Carrier, Task, ship
+from .scoring import Carrier, Task, TooLarge, ship
 
 logger = logging.getLogger(__name__)
 POOLED = 0  # replicate number of the attacker who trains on all published copies together
@@ -139,6 +139,8 @@ def fit_all(
             missing[key] = ("undefined", str(reason))
         except attackers.AttackerError:
             raise
+        except TooLarge as error:
+            missing[key] = ("failed", str(error))
         except Exception as error:  # one broken combination must not take the others with it
             logger.debug("fitting failed", exc_info=True)
             missing[key] = ("failed", f"fitting ended with {type(error).__name__}")

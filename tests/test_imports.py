@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # From the bottom up: a module imports from lower rows only; modules of one row may import each other where the
 # sub-package is one idea.
 ROWS = (
-    ("version", "locks", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
+    ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
     ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
     ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),

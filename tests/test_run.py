@@ -368,11 +368,11 @@ def test_autologging_is_settled_before_the_tracking_thread_imports_mlflow(monkey
         raise RuntimeError("far enough")
 
     monkeypatch.setattr(run.tracking, "without_autologging", settled)
-    monkeypatch.setattr(run._Run, "_start_tracking", lambda self: order.append("thread"))
+    monkeypatch.setattr(run._Run, "_begin_opening", lambda self: order.append("thread"))
     monkeypatch.setattr(run.evaluation, "evaluate", stop)
     clock = run.Clock(lambda _: None, {})
     with pytest.raises(RuntimeError, match="far enough"):
-        run._Run(MagicMock(), parse({}), "run-o", "evaluate", MagicMock(), MagicMock(), clock).go()
+        run._Run(MagicMock(), parse({}), "run-o", "evaluate", MagicMock(), clock).go()
     assert order == ["autologging", "thread"]
 
 
