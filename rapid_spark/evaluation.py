@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from . import attribution, control, drivers, io, report, schema, session, training
+from . import attribution, control, drivers, io, report, schema, session, survey, training
 from .attackers import Feature, Fitted
 from .config import Config, Table, parse, settings_json
 from .io import Source
@@ -138,6 +138,7 @@ def evaluate(
         config = config.model_copy(update={"quasi_identifiers": (), "qi_sets": {**config.sets, **extra}})
     with clock.stage("checking tables"):
         aligned = schema.align(original, releases, config, holdout)
+        survey.check(aligned, config)
     with clock.stage("reading release"):
         rows, warnings = training.release_rows(aligned, config)
     with clock.stage("fitting attackers"):
@@ -168,7 +169,8 @@ def evaluate(
     with clock.stage("finding drivers"):
         tables = _drivers(state, scored["original"], found, common)
         if refits:
-            taken_apart = attribution.refit_rows(refits, rows_of.summary(every_set=True).query("scored_on == 'original'"))
+            unweighted = rows_of.summary(every_set=True).query("scored_on == 'original' and weighting == 'none'")
+            taken_apart = attribution.refit_rows(refits, unweighted)
             tables["risk_attribution"] = pd.concat(
                 [tables["risk_attribution"], taken_apart[list(tables["risk_attribution"].columns)]], ignore_index=True
             )

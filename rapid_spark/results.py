@@ -25,7 +25,7 @@ SUMMARY = (
     "evaluated_at", "quasi_identifiers", "release_date", "n_release", "population_reference", "copy_ceiling",
     "holdout_difference_own", "relative_mae", "rapid_within_strata", "near_threshold", "data_driven_threshold",
     "exploratory_threshold", "n_persons", "person_rapid", "person_ci_low", "person_ci_high", "n_households",
-    "household_rapid", "household_ci_low", "household_ci_high",
+    "household_rapid", "household_ci_low", "household_ci_high", "weight_sum", "n_effective",
 )
 CURVE = (*KEYS, "weighting", "threshold", "n_at_risk", "rapid", "ci_low", "ci_high", "baseline_rate")
 CLASSES = (

@@ -296,6 +296,7 @@ class Tracker:
     def _log_combinations(self, assessment: Assessment, parent: str, tags: dict[str, str]) -> None:
         for row in rows_of(assessment.summary):
             names = {k: str(row[k]) for k in ("replicate", "qi_set", "sensitive_attribute", "attacker", "measure")}
+            names |= {"weighting": "survey"} if row["weighting"] == "survey" else {}
             status = {"status": str(row["status"]), **({"reason": row["reason"]} if row["reason"] else {})}
             run = self._child(" ".join(names.values()), parent, {**tags, **names, **status})
             self._metrics(run, {k: row[k] for k in METRICS})

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # sub-package is one idea.
 ROWS = (
     ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames"),
-    ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
+    ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters", "weights"),
     ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
     ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
     ("profiles", "relations", "report", "roles", "store", "summary"),
@@ -22,7 +22,7 @@ ROWS = (
     ("counts",),
     ("findings",),
     ("schema",),
-    ("training",),
+    ("training", "survey"),
     ("control", "models", "pipeline"),
     ("rows",),
     ("evaluation",),

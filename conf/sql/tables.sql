@@ -123,7 +123,9 @@ CREATE TABLE IF NOT EXISTS risk_summary (
   n_households bigint COMMENT 'households, where columns.household is configured',
   household_rapid double COMMENT 'share of households with any record at risk',
   household_ci_low double COMMENT 'lower end of its Wilson interval',
-  household_ci_high double COMMENT 'upper end of its Wilson interval'
+  household_ci_high double COMMENT 'upper end of its Wilson interval',
+  weight_sum double COMMENT 'survey weights of the records in n together; null where unweighted',
+  n_effective double COMMENT 'records of a simple random sample that would tell as much as the weighted n; null where unweighted'
 ) USING delta
 PARTITIONED BY (run_id)
 COMMENT 'One row per combination, also when it could not be computed'
