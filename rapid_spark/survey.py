@@ -117,12 +117,11 @@ def summarise(
     if by_class:
         rows, figures = _categorical(frame, by_class, classes, known_classes, config)
         found |= figures
-        parts.append(_linearised_by_class(rows, figures))
+        parts += [_linearised_by_class(rows, figures)] if figures else []
     if others:
         rows, figures = _continuous(frame, others, targets, config)
         found |= figures
-        parts.append(_linearised(rows, figures))
-    found = {i: s for i, s in found.items() if s.weight_sum > 0}
+        parts += [_linearised(rows, figures)] if figures else []
     warnings = _intervals(parts, found, config) if found else []
     return found, warnings
 
@@ -303,6 +302,7 @@ def _linearised_by_class(rows: DataFrame, found: dict[int, Survey]) -> DataFrame
         columns=["combo", "y", "cut", "u", "total"],
     )  # fmt: skip
     table = rows.sparkSession.createDataFrame(lookup, "combo int, y int, cut double, u double, total double")
+    rows = rows.where(F.col("combo").isin(*found))
     joined = rows.join(F.broadcast(table), ["combo", "y"], "left")
     at_risk = (F.element_at("v", F.col("y")) > F.col("cut")).cast("double")
     return _units(joined, F.col("weight") / F.col("total") * (at_risk + F.col("u")))
@@ -314,7 +314,7 @@ def _linearised(rows: DataFrame, found: dict[int, Survey]) -> DataFrame:
         [(i, s.cuts, s.offset, s.weight_sum) for i, s in found.items()], columns=["combo", "cut", "u", "total"]
     )
     table = rows.sparkSession.createDataFrame(lookup, "combo int, cut double, u double, total double")
-    joined = rows.join(F.broadcast(table), ["combo"], "left")
+    joined = rows.join(F.broadcast(table), "combo")
     at_risk = (F.col("error") < F.col("cut")).cast("double")
     return _units(joined, F.col("weight") / F.col("total") * (at_risk + F.col("u")))
 
