@@ -13,14 +13,15 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from . import attribution, control, drivers, io, report, schema, session, survey, training
+from . import attribution, control, drivers, io, joint, report, schema, session, survey, training
 from .attackers import Feature, Fitted
 from .config import Config, Table, parse, settings_json
 from .io import Source
-from .pipeline import Found, Scored, State, flags, score, summarise, summarise_holdout
+from .pipeline import Found, Scored, State, check_relations, flags, score, summarise, summarise_holdout
 from .results import Assessment
 from .rows import Rows, settings_digest
 from .schema import Aligned
+from .suite import rows_of as rows_of_frame
 from .training import FitKey
 
 __all__ = ["Clock", "assess", "evaluate", "new_run_id", "quiet", "replicates", "settings_digest"]
@@ -115,6 +116,7 @@ def evaluate(
     cores: int = 2,
     say: Callable[[str], None] = quiet,
     keep: Callable[[FitKey, Fitted], None] | None = None,
+    look: Callable[[State, Scored, Found], None] | None = None,
 ) -> Assessment:
     """Evaluate one release (all its replicates, attributes, quasi-identifier sets and attackers).
 
@@ -126,6 +128,7 @@ def evaluate(
         cores: threads of fitting.
         say: called with the name of each stage.
         keep: given each fitted attacker, where they are to be stored.
+        look: given the scored original and its figures while they are held, for further counts.
 
     Raises:
         SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
@@ -139,6 +142,7 @@ def evaluate(
     with clock.stage("checking tables"):
         aligned = schema.align(original, releases, config, holdout)
         survey.check(aligned, config)
+        check_relations(aligned, config)
     with clock.stage("reading release"):
         rows, warnings = training.release_rows(aligned, config)
     with clock.stage("fitting attackers"):
@@ -174,6 +178,10 @@ def evaluate(
             tables["risk_attribution"] = pd.concat(
                 [tables["risk_attribution"], taken_apart[list(tables["risk_attribution"].columns)]], ignore_index=True
             )
+        tables["risk_distributions"] = rows_of.distributions()
+
+    if look is not None:
+        look(state, scored["original"], found)
 
     def free() -> None:
         for part in scored.values():
@@ -193,15 +201,24 @@ def evaluate(
 
 
 def _drivers(state: State, scored: Scored, found: Found, common: dict[str, Any]) -> dict[str, pd.DataFrame]:
-    """Subgroups, patterns and attribution of the reported combinations with a result."""
+    """Subgroups, patterns, attribution, relations and joint risk of the reported combinations with a result."""
     columns = {q.name: q.column for q in state.aligned.quasi_identifiers}
     reported = [c for _, c in state.reported if c.index in found.results]
     drivers_found = drivers.find(
         scored.cells, scored.records, reported, flags(state, found), columns, state.classes, state.config,
         {**{k: v for k, v in common.items() if k != "evaluated_at"}, "scored_on": "original"},
     )
-    state.warnings += drivers_found.warnings
-    return drivers_found.tables
+    for row in rows_of_frame(drivers_found.exclusions):
+        for c in reported:
+            if all(row[k] == getattr(c, k) for k in ("qi_set", "sensitive_attribute", "measure", "attacker", "replicate")):
+                found.results[c.index].figures |= {
+                    "n_without_known": row["n_without"], "rapid_without_known": row["rapid_without"]
+                }
+    key = {k: common[k] for k in ("run_id", "registry", "release_id")} | {"scored_on": "original"}
+    whole = scored.cells if all(c.categorical for c in reported) else scored.records
+    together, notes = joint.find(whole, reported, flags(state, found), key)
+    state.warnings += [*drivers_found.warnings, *notes]
+    return {**drivers_found.tables, "risk_joint": together}
 
 
 def _references(state: State, found: Found) -> dict[int, tuple[float, float]]:

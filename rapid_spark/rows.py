@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,6 +119,7 @@ class Rows:
             "n": result.n, "n_undefined": n_records - result.n, "n_at_risk": result.n_at_risk, "rapid": rapid,
             "n_dropped": target.n_missing if target.missing == "drop" and scored_on == "original" else 0,
             "ci_low": result.ci[0], "ci_high": result.ci[1], "ci_method": result.ci_method,
+            "n_effective": result.n_effective(),
             "baseline_rate": result.baseline_rate,
             "excess": None if rapid is None or result.baseline_rate is None else rapid - result.baseline_rate,
             "permutation_p": null.p if null else None, "null_mean": null.mean if null else None,
@@ -139,9 +141,10 @@ class Rows:
         other = self.holdout.results.get(c.index) if self.holdout else None
         if other is None or not other.n or not result.n:
             return figures
+        by_cluster = (result.ci, other.ci) if result.by_cluster or other.by_cluster else None
         point, low, high = control.difference(
             (result.n_at_risk, result.n, result.draws), (other.n_at_risk, other.n, other.draws),
-            self.state.config.intervals.confidence,
+            self.state.config.intervals.confidence, by_cluster,
         )
         own = self.holdout.own.get(c.index) if self.holdout else None
         return figures | {
@@ -170,6 +173,14 @@ class Rows:
              if c.index in found.results for row in found.results[c.index].classes]
             + [self._keys(c, "original") | SURVEY | row for c, figures in self._surveys() for row in figures.classes],
             results.CLASSES,
+        )
+
+    def distributions(self) -> pd.DataFrame:
+        """Rows of risk_distributions."""
+        return results.frame(
+            [self._keys(c, "original") | row for _, c in self.state.reported
+             if c.index in self.found.results for row in self.found.results[c.index].distributions],
+            results.DISTRIBUTIONS,
         )
 
     def records(self, scored: dict[str, Scored]) -> DataFrame | None:
@@ -222,9 +233,11 @@ def settings_digest(config: Config) -> str:
     """SHA-256 of the settings that decide the figures: not where tables and results are, nor the machine."""
     bare = config.model_copy(update={
         "store": type(config.store)(), "tracking": type(config.tracking)(), "session": type(config.session)(),
+        "publish": type(config.publish)(), "disclosure": type(config.disclosure)(),
         "original": None, "release": (), "holdout": None, "registry": "registry", "release_id": "release",
         "release_date": None, "quasi_identifiers": (), "qi_sets": config.sets,  # sets are ordered by name
     })
-    return hashlib.sha256(settings_json(bare).encode()).hexdigest()
+    data = {k: v for k, v in json.loads(settings_json(bare)).items() if k != "policy"}  # judged by it, not computed
+    return hashlib.sha256(json.dumps(data, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

@@ -27,7 +27,7 @@ from .risk import (
     measure_thresholds,
 )
 from .schema import Aligned, SchemaError
-from .summary import grid_of
+from .thresholds import grid_of
 
 METHOD = "wilson_neff, survey"
 DESIGN = ("weight", "stratum", "psu")

@@ -189,6 +189,24 @@ def test_persons_with_several_rows(spark):
     assert found["ci_high"] - found["ci_low"] > 0.95 * (plain["ci_high"] - plain["ci_low"])
 
 
+def test_a_holdout_by_household(spark):
+    """Every person three times over: the difference is as sure as that of the people, not of the rows."""
+    def thrice(frame, prefix):
+        rows = pd.concat([frame.assign(id=frame["id"] + i * 10_000) for i in range(3)])
+        return rows.assign(household=[f"{prefix}{i}" for i in np.tile(np.arange(len(frame)), 3)])
+
+    original, holdout = people(80), people(80, seed=5).assign(id=np.arange(80))
+    settings = {"intervals": {"permutations": 0}, "drivers": {"subgroups": False, "patterns": 0, "attribution": False}}
+    once = evaluate(spark, original, people(seed=1), holdout, **settings).summary
+    found = evaluate(spark, thrice(original, "a"), people(seed=1), thrice(holdout, "b"),
+                     columns={"key": "id", "household": "household"}, **settings).summary
+    one, other = (f[f["scored_on"] == "original"].iloc[0] for f in (once, found))
+    width = [r["holdout_difference_high"] - r["holdout_difference_low"] for r in (one, other)]
+    assert other["holdout_difference"] == pytest.approx(one["holdout_difference"])
+    assert width[1] == pytest.approx(width[0], rel=0.25)
+    assert set(found["n_households"]) == {80}
+
+
 def test_prevalence_within_strata(spark):
     original, release = people(), people(seed=1)
     row = evaluate(spark, original, release, baseline={"by": ["home.town"]}).summary.iloc[0]

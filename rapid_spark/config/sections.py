@@ -173,6 +173,32 @@ class Drivers(Model):
     exclude_relations: tuple[str, ...] = Field((), description="'column=level -> class' that everybody knows")
 
 
+class Publish(Model):
+    """How figures leave the house, in reports and exports; what they tell of few people (min_cell_count) is withheld."""
+
+    rounding: int | None = Field(None, ge=2, le=1000, description="round counts of people to multiples of this")
+
+
+class Disclosure(Model):
+    """Classical measures, attacks on records and utility, beside RAPID."""
+
+    bins: dict[str, tuple[float, ...]] = Field(
+        default_factory=dict, description="per numeric column, ascending edges: [e0, e1), .., the last one closed"
+    )
+    sampling_fraction: float | None = Field(
+        None, gt=0, le=1, description="share of the population that the original holds; 1 for a complete register"
+    )
+    max_records: int = Field(100_000, ge=100, description="records a distance or attack is computed for; more are sampled")
+
+    @field_validator("bins")
+    @classmethod
+    def _ascending_edges(cls, value: dict[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+        for name, edges in value.items():
+            if len(edges) < 2 or list(edges) != sorted(set(edges)):
+                raise ValueError(f"the edges of {name!r} are two or more different numbers in ascending order")
+        return value
+
+
 class Training(Model):
     """How attackers are fitted."""
 
