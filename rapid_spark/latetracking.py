@@ -10,6 +10,7 @@ import pandas as pd
 
 from . import report, tracking
 from .config import Config, ConfigError, parse
+from .policy.verdicts import OVERALL
 from .results import CLASSES, CURVE, SUMMARY, Assessment
 from .store import Store, StoreError
 from .tables import quoted
@@ -59,6 +60,10 @@ def track(
     tracker = Tracker(where, config, run_id, data.command)
     tracker.start()
     tracker.log(_assessment(data, row), json.loads(row["table_versions"] or "{}"))
+    verdicts = data.tables.get("audit_verdicts", pd.DataFrame())
+    if len(verdicts):
+        (overall,) = verdicts.loc[verdicts["rule"] == OVERALL, "verdict"]
+        tracker.log_tables({"audit_verdicts": verdicts}, {}, {"verdict": str(overall)})
     tracker.end("FINISHED")
     if tracker.problem is not None or tracker.run_id is None:
         raise StoreError(f"run {run_id} could not be tracked, its results are in the store as before: {tracker.problem}")

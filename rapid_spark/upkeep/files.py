@@ -97,10 +97,10 @@ def readable(warehouse: Warehouse, table: str, versions: Collection[int], since:
     if not versions:
         return set()
     name = warehouse.qualified(table)
-    columns = ("version", "timestamp", "operation", "operationParameters")
-    history = warehouse.spark.sql(f"DESCRIBE HISTORY {name}").select(*columns).collect()
+    columns = ("version", "unix_micros(timestamp) AS at", "operation", "operationParameters")
+    history = warehouse.spark.sql(f"DESCRIBE HISTORY {name}").selectExpr(*columns).collect()
     # the newest at that time
-    first = max((r["version"] for r in history if _moment(r["timestamp"]) <= since), default=0)
+    first = max((r["version"] for r in history if moment(r["at"]) <= since), default=0)
     listed = {r["version"] for r in history}
     found = {v for v in versions if v >= first and v in listed}
     older = sorted(v for v in versions if v < first)
@@ -119,9 +119,9 @@ def readable(warehouse: Warehouse, table: str, versions: Collection[int], since:
     return found
 
 
-def _moment(time: datetime) -> datetime:
-    # Spark hands out naive times in the zone of this process.
-    return time.astimezone(UTC)
+def moment(micros: float) -> datetime:
+    """The time so many microseconds after 1970; what Spark hands out as a time depends on the zones in use."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(micros))
 
 
 def _only_adds(operation: str, parameters: Mapping[str, str] | None) -> bool:

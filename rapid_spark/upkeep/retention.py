@@ -225,36 +225,34 @@ class _Found:
 def _read(store: Store) -> _Found:
     subjects, evidence, there = _subjects(store)
     spark = store.warehouse.spark
-    columns = ("run_id", "attempt", "state", "command", "settings_digest", "table_versions", "started_at", "ended_at")
-    upkeep = "CASE WHEN command IN ('vacuum', 'forget') THEN config END AS config"
-    rows: pd.DataFrame = spark.table(store.qualified("runs")).selectExpr(*columns, upkeep).toPandas()
+    columns = (
+        "run_id", "attempt", "state", "command", "settings_digest", "table_versions",
+        "unix_micros(coalesce(ended_at, started_at, timestamp'1970-01-01')) AS at",
+        "CASE WHEN command IN ('vacuum', 'forget') THEN config END AS config",
+    )  # fmt: skip
+    rows: pd.DataFrame = spark.table(store.qualified("runs")).selectExpr(*columns).toPandas()
     result = _Found()
     for run_id, events in rows.groupby("run_id"):
         latest = events[events["attempt"] == events["attempt"].max()]
         ended = latest[latest["state"] != "started"]
         row = (ended if len(ended) else latest).iloc[-1]
-        at = row["ended_at"] if len(ended) else row["started_at"]
+        at = files.moment(row["at"])
         about: set[Subject] = {
             (registry, release, digest or str(row["settings_digest"]), str(row["command"]) if digest is None else "")
             for registry, release, digest in subjects.get(str(run_id), ())
         }
         about = about or {(str(row["command"]), str(row["settings_digest"]))}
         finished = bool((latest["state"] == "finished").any())
-        result.runs.append(Run(str(run_id), finished, _utc(at), frozenset(about), run_id in evidence))
+        result.runs.append(Run(str(run_id), finished, at, frozenset(about), run_id in evidence))
         result.versions[str(run_id)] = _versions(events["table_versions"])
         if isinstance(row["config"], str) and len(ended):
             kept = json.loads(row["config"]).get("keep_versions_days")
             if row["command"] == "forget":
-                result.horizons.append(("risk_records", _utc(at)))
+                result.horizons.append(("risk_records", at))
             elif kept is not None:
-                result.horizons.append((None, _utc(at) - timedelta(days=kept)))
+                result.horizons.append((None, at - timedelta(days=kept)))
     result.orphans = sorted(there - {run.run_id for run in result.runs})
     return result
-
-
-def _utc(value: Any) -> datetime:
-    time: datetime = pd.Timestamp(value).to_pydatetime()
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _versions(texts: Iterable[Any]) -> dict[str, set[int]]:
