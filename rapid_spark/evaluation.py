@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from . import attribution, control, drivers, io, joint, report, schema, session, training
+from . import attribution, control, drivers, io, joint, report, schema, session, survey, training
 from .attackers import Feature, Fitted
 from .config import Config, Table, parse, settings_json
 from .io import Source
@@ -144,6 +144,7 @@ def evaluate(
         config = config.model_copy(update={"quasi_identifiers": (), "qi_sets": {**config.sets, **extra}})
     with clock.stage("checking tables"):
         aligned = schema.align(original, releases, config, holdout)
+        survey.check(aligned, config)
         check_relations(aligned, config)
     with clock.stage("reading release"):
         rows, warnings = training.release_rows(aligned, config)
@@ -175,7 +176,8 @@ def evaluate(
     with clock.stage("finding drivers"):
         tables = _drivers(state, scored["original"], found, common, apart)
         if refits:
-            taken_apart = attribution.refit_rows(refits, rows_of.summary(every_set=True).query("scored_on == 'original'"))
+            unweighted = rows_of.summary(every_set=True).query("scored_on == 'original' and weighting == 'none'")
+            taken_apart = attribution.refit_rows(refits, unweighted)
             tables["risk_attribution"] = pd.concat(
                 [tables["risk_attribution"], taken_apart[list(tables["risk_attribution"].columns)]], ignore_index=True
             )
