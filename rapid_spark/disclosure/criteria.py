@@ -89,7 +89,7 @@ def html(rows: Sequence[Mapping[str, Any]]) -> str:
              "nothing proves nothing; what was not tested is said.</p>"]  # fmt: skip
     for criterion, (question, _) in CRITERIA.items():
         title = criterion.replace("_", " ").capitalize()
-        parts.append(f"<h3>{title}: {words[found[criterion]]}</h3><p>{escape(question)}</p>")
+        parts.append(f"<h3>{title}: {words[found[criterion]].replace("figure", "figures, no attack")}</h3><p>{escape(question)}</p>")
         parts.append("<table><thead><tr><th>Evidence</th><th>About</th><th>Figure</th><th>95 % interval</th>"
                      "<th>Compared with</th><th>Verdict</th><th>Note</th></tr></thead><tbody>")  # fmt: skip
         for row in (r for r in rows if r["criterion"] == criterion):
@@ -121,11 +121,11 @@ def document(rows: Sequence[Mapping[str, Any]], about: str) -> str:
 
 
 def conclusions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Per criterion one word: 'leak' where an attack found one, 'no_leak_found' where one was run, else 'not_tested'."""
+    """Per criterion 'leak' where an attack found one, 'no_leak_found' where one was run, 'figure', or 'not_tested'."""
     result = {}
     for criterion in CRITERIA:
         verdicts = {row["verdict"] for row in rows if row["criterion"] == criterion}
-        result[criterion] = next((v for v in ("leak", "no_leak_found") if v in verdicts), "not_tested")
+        result[criterion] = next((v for v in ("leak", "no_leak_found", "figure") if v in verdicts), "not_tested")
     return result
 
 
