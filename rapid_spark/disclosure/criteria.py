@@ -89,7 +89,8 @@ def html(rows: Sequence[Mapping[str, Any]]) -> str:
              "nothing proves nothing; what was not tested is said.</p>"]  # fmt: skip
     for criterion, (question, _) in CRITERIA.items():
         title = criterion.replace("_", " ").capitalize()
-        parts.append(f"<h3>{title}: {words[found[criterion]].replace("figure", "figures, no attack")}</h3><p>{escape(question)}</p>")
+        conclusion = "figures, no attack" if found[criterion] == "figure" else words[found[criterion]]
+        parts.append(f"<h3>{title}: {conclusion}</h3><p>{escape(question)}</p>")
         parts.append("<table><thead><tr><th>Evidence</th><th>About</th><th>Figure</th><th>95 % interval</th>"
                      "<th>Compared with</th><th>Verdict</th><th>Note</th></tr></thead><tbody>")  # fmt: skip
         for row in (r for r in rows if r["criterion"] == criterion):
