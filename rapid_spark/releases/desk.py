@@ -232,7 +232,7 @@ class _Desk:
             if source.corrupt is not None:
                 # All columns are named, as Spark looks at a line no further than the columns that are asked for.
                 every = [F.count(source.column(c)).alias(f"n{i}") for i, c in enumerate(source.columns)]
-                if frame.agg(F.count(source.column(source.corrupt)).alias("corrupt"), *every).first()["corrupt"]:
+                if frame.agg(F.count(source.column(source.corrupt)).alias("corrupt"), *every).collect()[0]["corrupt"]:
                     raise ConfigError(f"{source.name}: a line has more or fewer fields than the header: repair the file")
         try:
             with self.clock.stage("counting"), told():
