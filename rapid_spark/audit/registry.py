@@ -187,7 +187,8 @@ def _plain(sources: Sequence[Source]) -> bool:
 
 
 def _single(opened: Opened) -> bool:
-    return len(opened.sources) == 1 and _plain(opened.sources)
+    # one that was coarsened in a way of its own needs an original of its own
+    return len(opened.sources) == 1 and _plain(opened.sources) and not opened.release.recode
 
 
 def _evaluate(work: Work, config: Config, real: tuple[Source, Source | None], opened: Sequence[Opened]) -> list[Evaluated]:
