@@ -12,11 +12,12 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from . import intervals
+from . import intervals, resampling
 from .config import Config, Threshold
-from .risk import Combination, continuous_rows, prediction_error
+from .risk import Combination, continuous_rows, count_below, prediction_error
 from .sidebyside import at_once
-from .summary import Result, grid_of
+from .summary import Result, variance_of
+from .thresholds import grid_of
 
 CELLS_PER_WINDOW = 64
 
@@ -30,7 +31,7 @@ def spreads(frame: DataFrame, columns: dict[str, str], threshold: Threshold) -> 
         threshold: says which spread the `normalised` error divides by.
 
     Returns:
-        Per attribute `n`, `mean`, `sd`, `range`, and `spread` (the one chosen).
+        Per attribute `n`, `mean`, `sd`, `range`, `kurtosis` (0 for a normal law), and `spread` (the one chosen).
     """
     if not columns:
         return {}
@@ -40,7 +41,7 @@ def spreads(frame: DataFrame, columns: dict[str, str], threshold: Threshold) -> 
         c = F.col(column)
         figures += [
             F.count(c).alias(f"n{i}"), F.avg(c).alias(f"mean{i}"), F.stddev_samp(c).alias(f"sd{i}"),
-            (F.max(c) - F.min(c)).alias(f"range{i}"),
+            (F.max(c) - F.min(c)).alias(f"range{i}"), F.kurtosis(c).alias(f"kurtosis{i}"),
         ]
     row = frame.where(weight > 0).agg(*figures).toPandas().iloc[0]
     result = {}
@@ -48,21 +49,26 @@ def spreads(frame: DataFrame, columns: dict[str, str], threshold: Threshold) -> 
         sd = 0.0 if pd.isna(row[f"sd{i}"]) else float(row[f"sd{i}"])
         span = 0.0 if pd.isna(row[f"range{i}"]) else float(row[f"range{i}"])
         mean = float("nan") if pd.isna(row[f"mean{i}"]) else float(row[f"mean{i}"])
-        result[name] = {"n": int(row[f"n{i}"]), "mean": mean, "sd": sd, "range": span,
+        kurtosis = 0.0 if pd.isna(row[f"kurtosis{i}"]) else float(row[f"kurtosis{i}"])
+        result[name] = {"n": int(row[f"n{i}"]), "mean": mean, "sd": sd, "range": span, "kurtosis": kurtosis,
                         "spread": sd if threshold.normalised_by == "sd" else span}
     return result
 
 
 def summarise_continuous(
-    frame: DataFrame, combinations: Sequence[Combination], targets: dict[str, dict[str, float]], config: Config
+    frame: DataFrame, combinations: Sequence[Combination], targets: dict[str, dict[str, float]], config: Config,
+    own_spread: bool = True,
 ) -> dict[int, Result]:
     """Results per combination index, in one Spark aggregation for all of them, and two per attribute.
+
+    One more for errors over the sd of the target, whose flags move with the sample.
 
     Args:
         frame: one row per record with `n` = 1, the sensitive columns and the predictions.
         combinations: continuous ones.
         targets: `spreads` of the original.
         config: thresholds and intervals.
+        own_spread: whether the spread in `targets` is that of these records.
     """
     if not combinations:
         return {}
@@ -84,14 +90,17 @@ def summarise_continuous(
             F.sum(F.when(F.col("unseen"), n).otherwise(0)).alias("unseen"),
         )
     )
+    moves = threshold.error == "normalised" and threshold.normalised_by == "sd" and own_spread
     found: list[Any] = at_once(frame.sparkSession, [
         cells.toPandas,
+        lambda: _moving_draws(rows, combinations, grids, targets, config) if moves else {},
         *(functools.partial(best_constant, frame, name, combinations, t, threshold) for name, t in targets.items()),
     ])
-    counted, constants = found[0], dict(zip(targets, found[1:], strict=True))
+    counted, draws, constants = found[0], found[1], dict(zip(targets, found[2:], strict=True))
     results = {}
     for c in combinations:
-        result = _result(c, counted[counted["combo"] == c.index], grids[c.index], edges, targets, config)
+        mine = counted[counted["combo"] == c.index]
+        result = _result(c, mine, grids[c.index], edges, targets, config, draws.get(c.index))
         hits = constants[c.sensitive_attribute]
         if result.n and hits is not None:
             result.baseline_rate = hits[1] / result.n
@@ -102,21 +111,24 @@ def summarise_continuous(
 
 def _result(
     c: Combination, cells: pd.DataFrame, grid: tuple[float, ...], edges: list[float],
-    targets: dict[str, dict[str, float]], config: Config,
+    targets: dict[str, dict[str, float]], config: Config, draws: np.ndarray | None,
 ) -> Result:
     defined = cells[cells["position"].notna()]
     n = int(defined["n"].sum())
     total = int(cells["n"].sum())
-    result = Result(n=n, ci_method=config.intervals.method)
+    result = Result(n=n, ci_method=config.intervals.method, place=grid.index(c.threshold))
     if not total:
         return result
     counts = np.bincount(defined["position"].to_numpy(dtype=np.int64), weights=defined["n"].to_numpy(dtype=float),
                          minlength=len(edges) + 1)
     below = np.cumsum(counts).astype(np.int64)
     settings = config.intervals
-    for t in grid:
+    result.draws = None if draws is None else draws[:, grid.index(c.threshold)]
+    for j, t in enumerate(grid):
         hits = int(below[edges.index(t)])
-        low, high = interval(hits, n, config)
+        own = None if draws is None else draws[:, j]
+        result.variances.append(variance_of(hits, n, own) if n else 0.0)
+        low, high = interval(hits, n, config, own)
         result.curve.append({"threshold": t, "n_at_risk": hits, "rapid": hits / n if n else None,
                              "ci_low": low, "ci_high": high})
     at = result.curve[grid.index(c.threshold)]
@@ -134,11 +146,67 @@ def _result(
     return result
 
 
-def interval(hits: int, n: int, config: Config) -> tuple[float | None, float | None]:
-    """Interval of a rate whose flags do not move with the sample: binomial, so n_eff = n."""
+def _moving_draws(
+    rows: DataFrame, combinations: Sequence[Combination], grids: dict[int, tuple[float, ...]],
+    targets: dict[str, dict[str, float]], config: Config,
+) -> dict[int, np.ndarray]:
+    """Bootstrap draws of the rate of errors over the sd of the target, (draws, tolerances) per combination.
+
+    The tolerance on |y - p| is that times the replicate's own sd, the root of its mean of m = ((y - mean) / sd)^2. So
+    errors are counted in fine cells around every tolerance, with sums of m and m^2 (`resampling.conditional_hits`). That
+    the replicate's mean of y moves as well changes its variance by 1/n only.
+    """
+    if config.intervals.method not in ("wilson_neff", "bootstrap"):
+        return {}
+    edges = {
+        c.index: resampling.conditional_edges(
+            grids[c.index], 0.5 * math.sqrt(max(0.0, targets[c.sensitive_attribute]["kurtosis"] + 2.0)),
+            int(targets[c.sensitive_attribute]["n"]),
+        )
+        for c in combinations if targets[c.sensitive_attribute]["sd"] > 0
+    }
+    table = pd.DataFrame(
+        [(c.index, edges[c.index].tolist(), targets[c.sensitive_attribute]["mean"], targets[c.sensitive_attribute]["sd"])
+         for c in combinations if c.index in edges],
+        columns=["combo", "edges", "mean", "sd"],
+    )
+    known = rows.sparkSession.createDataFrame(table, "combo int, edges array<double>, mean double, sd double")
+    m = F.pow((F.col("y") - F.col("mean")) / F.col("sd"), F.lit(2.0))
+    position = count_below(F.col("error"), F.col("edges"), max(map(len, edges.values()), default=1)).alias("position")
+    counted = (
+        rows.where(F.col("error").isNotNull()).join(F.broadcast(known), "combo").groupBy("combo", position)
+        .agg(F.sum("n").alias("n"), F.sum(F.col("n") * m).alias("total"), F.sum(F.col("n") * m * m).alias("squares"))
+        .toPandas()
+    )
+    draws = {}
+    for index, edge in edges.items():
+        mine = counted[counted["combo"] == index]
+        place = mine["position"].to_numpy(dtype=np.int64)
+        n, total, squares = (
+            np.bincount(place, weights=mine[c].to_numpy(dtype=float), minlength=len(edge) + 1)
+            for c in ("n", "total", "squares")
+        )
+        size = int(n.sum())
+        if size:
+            scale = total.sum() / size
+            cells = resampling.ValueCells(edge, n.astype(np.int64), total / scale, squares / scale**2)
+            sizes = np.full((config.intervals.bootstrap, 1), size)
+            above = resampling.conditional_hits(sizes, [cells], grids[index], config.training.seed, 0.5)
+            draws[index] = (size - above) / size
+    return draws
+
+
+def interval(
+    hits: int, n: int, config: Config, draws: np.ndarray | None = None
+) -> tuple[float | None, float | None]:
+    """Interval of a rate: from its draws, or binomial (n_eff = n) where flags do not move with the sample."""
     settings = config.intervals
     if not n:
         return None, None
+    if draws is not None:
+        if settings.method == "bootstrap":
+            return intervals.percentile(draws, settings.confidence)
+        return intervals.wilson_neff(hits / n, n, float(draws.var(ddof=1)), settings.confidence)
     if settings.method == "bootstrap":
         from scipy.stats import binom
 

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -29,6 +30,7 @@ FOLDS = 5
 COMPARE_ROWS = 20_000  # of each table, for the attempt to tell them apart
 COMPARABLE_AUC = 0.05  # how far from 0.5 the AUC may be
 COMPARABLE_P = 0.001
+Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Comparability:
         overlap_keys: holdout records whose key is in the original; None where keys are mere line numbers.
         overlap_rows: holdout records that equal an original record in all named columns.
         n: holdout records.
+        shared: by 'person' and 'household' where both tables have them, holdout records of one that the original has too.
     """
 
     auc: float
@@ -48,17 +51,21 @@ class Comparability:
     overlap_keys: int | None
     overlap_rows: int
     n: int
+    shared: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def comparable(self) -> bool:
         alike = abs(self.auc - 0.5) <= COMPARABLE_AUC
-        return alike and (self.prevalence_p is None or self.prevalence_p >= COMPARABLE_P) and not self.overlap_keys
+        apart = not self.overlap_keys and not any(self.shared.values())
+        return alike and (self.prevalence_p is None or self.prevalence_p >= COMPARABLE_P) and apart
 
     def sentence(self) -> str:
         """What the difference may be called, and why."""
         shared = f"{self.overlap_rows:,} of {self.n:,} holdout records equal an original record in all named columns"
         if self.overlap_keys is not None:
             shared += f", {self.overlap_keys:,} have a key of the original"
+        for cluster, n in self.shared.items():
+            shared += f", {n:,} belong to a {cluster} of the original"
         if self.comparable:
             return (f"holdout and original look like a random split (AUC {self.auc:.2f}; {shared}): the difference is "
                     "the mean effect of being in the data, if no person or household is in both")
@@ -67,7 +74,8 @@ class Comparability:
 
 
 def compare(aligned: Aligned, classes: dict[str, Classes], seed: int, keys_known: bool) -> Comparability:
-    """Overlap of original and holdout, and whether they look alike; four small Spark jobs and one driver-side fit.
+    """Overlap of original and holdout, and whether they look alike; four to six small Spark jobs and one
+    driver-side fit.
 
     Args:
         aligned: with a holdout.
@@ -85,7 +93,11 @@ def compare(aligned: Aligned, classes: dict[str, Classes], seed: int, keys_known
         .join(original.select(*columns).distinct().alias("r"), condition, "left_semi").count()
     )
     shared = holdout.join(original.select("record_id"), "record_id", "left_semi").count() if keys_known else None
-    return Comparability(_tell_apart(aligned, n, seed), _prevalences(aligned, classes), shared, rows, n)
+    clusters: dict[str, int] = {
+        c: holdout.join(original.select(c).where(F.col(c).isNotNull()).distinct(), c, "left_semi").count()
+        for c in ("person", "household") if c in holdout.columns and c in original.columns
+    }
+    return Comparability(_tell_apart(aligned, n, seed), _prevalences(aligned, classes), shared, rows, n, clusters)
 
 
 def _tell_apart(aligned: Aligned, n_holdout: int, seed: int) -> float:
@@ -137,7 +149,10 @@ def _prevalences(aligned: Aligned, classes: dict[str, Classes]) -> float | None:
 
 
 def difference(
-    members: tuple[int, int, np.ndarray | None], others: tuple[int, int, np.ndarray | None], confidence: float
+    members: tuple[int, int, np.ndarray | None],
+    others: tuple[int, int, np.ndarray | None],
+    confidence: float,
+    ends: tuple[Ends, Ends] | None = None,
 ) -> tuple[float, float, float]:
     """Original's rate less the holdout's, with an interval.
 
@@ -145,9 +160,16 @@ def difference(
         members, others: hits, records, and bootstrap draws of the rate that share each replicate's baselines. Without
             draws the interval is Newcombe's (score intervals combined; baselines held fixed).
         confidence: e.g. 0.95.
+        ends: intervals of the two rates that count clusters (persons, households) in place of records; then the
+            interval is theirs combined (square-and-add, Zou and Donner, Statistics in Medicine 27, 2008, 1693-1702).
+            The baselines that both share would only narrow it.
     """
     (a, n, left), (b, m, right) = members, others
-    point = a / n - b / m
+    p, q = a / n, b / m
+    point = p - q
+    (low, high), (other_low, other_high) = ends or ((None, None), (None, None))
+    if low is not None and high is not None and other_low is not None and other_high is not None:
+        return point, point - math.hypot(p - low, other_high - q), point + math.hypot(high - p, q - other_low)
     if left is not None and right is not None:
         return (point, *intervals.percentile(left - right, confidence))
     from statsmodels.stats.proportion import confint_proportions_2indep

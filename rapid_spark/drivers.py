@@ -31,7 +31,7 @@ KEY_COLUMNS = (*results.KEYS, "weighting")
 FIGURES = ("n", "n_at_risk", "rapid", "ci_low", "ci_high", "suppressed")
 SUBGROUPS = PATTERNS = (*KEY_COLUMNS, "columns", "level", *FIGURES)
 ATTRIBUTION = (*KEY_COLUMNS, "term", "kind", "estimate", "std_error", "ci_low", "ci_high")
-RELATIONS = (*KEY_COLUMNS, "column", "level", "class_label", "known", "n", "n_at_risk", "rapid", "share_of_flags")
+RELATIONS = (*KEY_COLUMNS, "quasi_identifier", "level", "class_label", "known", "n", "n_at_risk", "rapid", "share_of_flags")
 EXCLUSIONS = (
     *KEY_COLUMNS, "relations", "n", "n_at_risk", "rapid", "n_without", "n_at_risk_without", "rapid_without", "suppressed",
 )
@@ -43,7 +43,7 @@ class Drivers:
 
     Attributes:
         subgroups, patterns, attribution: rows of risk_subgroups, risk_patterns, risk_attribution.
-        relations: the (level, class) pairs with the most records at risk, for the report.
+        relations: rows of risk_relations: the (level, class) pairs with the most records at risk.
         exclusions: per combination the rate with and without the relations that everybody knows.
         warnings: what the reader must know.
     """
@@ -58,7 +58,8 @@ class Drivers:
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The tables of the store by name."""
-        return {"risk_subgroups": self.subgroups, "risk_patterns": self.patterns, "risk_attribution": self.attribution}
+        return {"risk_subgroups": self.subgroups, "risk_patterns": self.patterns, "risk_attribution": self.attribution,
+                "risk_relations": self.relations}
 
 
 def find(

@@ -11,7 +11,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from . import clusters, continuous, continuous_null, risk, scoring, strata, summary, training
+from . import clusters, continuous, continuous_null, relations, risk, scoring, strata, summary, survey, training
 from .config import Config
 from .kept import hold, let_go
 from .risk import Classes, Combination
@@ -39,7 +39,7 @@ class State:
     @functools.cached_property
     def classes(self) -> dict[str, Classes]:
         """Classes of the original, per categorical attribute."""
-        return {t.name: Classes.of(t.levels, t.missing) for t in self.aligned.targets if t.type == "categorical"}
+        return classes_of(self.aligned)
 
     @functools.cached_property
     def combinations(self) -> list[tuple[FitKey, Combination]]:
@@ -70,6 +70,23 @@ class State:
     def known_classes(self) -> dict[int, tuple[str, ...]]:
         """Per combination, the classes of its attacker's probability matrix."""
         return {c.index: self.fits[key].classes for key, c in self.combinations if key in self.fits}
+
+
+def classes_of(aligned: Aligned) -> dict[str, Classes]:
+    """Classes of the original, per categorical attribute."""
+    return {t.name: Classes.of(t.levels, t.missing) for t in aligned.targets if t.type == "categorical"}
+
+
+def check_relations(aligned: Aligned, config: Config) -> None:
+    """Refuse `drivers.exclude_relations` that do not fit the tables, before anything is fitted.
+
+    Raises:
+        ConfigError: with every fault found.
+    """
+    names = [q.name for q in aligned.quasi_identifiers]
+    parsed = relations.parse_relations(config.drivers.exclude_relations, names, classes_of(aligned))
+    labelled = {q.name: q.column for q in aligned.quasi_identifiers if q.kind == "categorical"}
+    relations.check_levels(aligned.original, parsed, labelled)
 
 
 def prediction_name(aligned: Aligned, qi_set: str) -> str:
@@ -159,6 +176,7 @@ class Found:
         targets: per continuous attribute, count, mean, sd, range and spread of the original.
         persons, households: rates by cluster, per combination.
         own: rates under this table's own prevalences, per combination (holdout).
+        survey: weighted figures, per combination, where columns.weight is configured.
     """
 
     results: dict[int, summary.Result]
@@ -168,6 +186,7 @@ class Found:
     persons: dict[int, clusters.ClusterRate] = field(default_factory=dict)
     households: dict[int, clusters.ClusterRate] = field(default_factory=dict)
     own: dict[int, float] = field(default_factory=dict)
+    survey: dict[int, survey.Survey] = field(default_factory=dict)
 
 
 def summarise(state: State, scored: Scored) -> Found:
@@ -188,6 +207,12 @@ def summarise(state: State, scored: Scored) -> Found:
         for index, rate in strata.rates(scored.cells, plain, state.classes, by).items():
             found.results[index].figures["rapid_within_strata"] = rate
     _by_cluster(state, scored, found)
+    if state.config.columns.weight:
+        reported = [c for _, c in state.reported if c.index in found.results]
+        found.survey, warnings = survey.summarise(
+            scored.records, reported, state.classes, state.known_classes, targets, state.config
+        )
+        state.warnings += warnings
     return found
 
 
@@ -196,7 +221,9 @@ def summarise_holdout(state: State, scored: Scored, original: Found) -> Found:
     config = state.config.model_copy(update={
         "intervals": state.config.intervals.model_copy(update={"permutations": 0})
     })
-    found = _figures(state, scored, config, original.targets, dict(original.reasons))
+    means = {c.index: original.true_prob[c.index] for _, c in state.combinations
+             if c.measure == "rcs_conditional" and c.index in original.true_prob}
+    found = _figures(state, scored, config, original.targets, dict(original.reasons), means, False)
     usable = [c for _, c in state.combinations if c.index in found.results]
     sizes = {
         c.sensitive_attribute: np.array([row["n"] for row in found.results[c.index].classes], dtype=np.int64)
@@ -208,6 +235,7 @@ def summarise_holdout(state: State, scored: Scored, original: Found) -> Found:
         "intervals": config.intervals.model_copy(update={"method": "wilson"})
     })
     results, _ = summary.summarise_categorical(scored.cells, plain, own, state.known_classes, settings)
+    _by_cluster(state, scored, found)
     found.own = {i: r.rapid for i, r in results.items() if r.rapid is not None}
     found.own |= {c.index: found.results[c.index].rapid or 0.0 for c in usable if not c.categorical}
     return found
@@ -215,15 +243,16 @@ def summarise_holdout(state: State, scored: Scored, original: Found) -> Found:
 
 def _figures(
     state: State, scored: Scored, config: Config, targets: dict[str, dict[str, float]],
-    reasons: dict[int, tuple[str, str]],
+    reasons: dict[int, tuple[str, str]], means: Mapping[int, list[float]] | None = None,
+    own_spread: bool = True,
 ) -> Found:
     usable = [c for _, c in state.combinations if c.index not in reasons]
     found: list[Any] = at_once(state.spark, [
         lambda: summary.summarise_categorical(
-            scored.cells, [c for c in usable if c.categorical], state.classes, state.known_classes, config
+            scored.cells, [c for c in usable if c.categorical], state.classes, state.known_classes, config, means
         ),
         lambda: continuous.summarise_continuous(
-            scored.records, [c for c in usable if not c.categorical], targets, config
+            scored.records, [c for c in usable if not c.categorical], targets, config, own_spread
         ),
     ])
     (results, true_prob), of_continuous = found
@@ -260,11 +289,11 @@ def flags(state: State, found: Found) -> dict[int, Column]:
 
 def _by_cluster(state: State, scored: Scored, found: Found) -> None:
     """Rates by person and household, and intervals that count clusters instead of rows."""
-    columns = state.config.columns
-    if columns.person:
+    there = scored.records.columns
+    if "person" in there:
         found.persons = clusters.cluster_rates(scored.records, "person", flags(state, found))
-    if columns.household:
+    if "household" in there:
         found.households = clusters.cluster_rates(scored.records, "household", flags(state, found))
     widest = found.households or found.persons
     for index, rate in widest.items():
-        found.results[index].widen(rate.design_effect, state.config.intervals)
+        found.results[index].widen(rate.design_effect, rate.n, state.config.intervals)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import attackers, io, schema, session, tracking, training
+from . import attackers, io, pipeline, schema, session, tracking, training
 from .config import Config, ConfigError
 from .evaluation import Clock, quiet, replicates
 from .io import Source
@@ -66,14 +66,23 @@ def ready(config: Config) -> Config:
     faults = [
         f"{name}: name a table, in the file or by --{name}" for name in ("original", "release") if not getattr(config, name)
     ]
+    faults += settings_faults(config)
+    if config.search.active:
+        faults.append("sensitive_attributes: all, and qi_sets with sizes, ask for a search: rapid-spark search does it")
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return with_store(config)
+
+
+def settings_faults(config: Config) -> list[str]:
+    """What is wrong with the store's place, the attackers or tracking, one text each."""
+    faults = []
     for part in (_check_store, _check_attackers, tracking.check):
         try:
             part(config)
         except (ConfigError, attackers.AttackerError) as error:
             faults.append(str(error))
-    if faults:
-        raise ConfigError("\n".join(faults))
-    return with_store(config)
+    return faults
 
 
 def with_store(config: Config) -> Config:
@@ -130,6 +139,18 @@ def check(
 
     Raises:
         ConfigError, SchemaError, AttackerError: with every fault found.
+
+    Example:
+        >>> from rapid_spark import check, load
+        >>> from rapid_spark.simulate import registry
+        >>> registry(50, kappa=5, seed=1).to_csv("people.csv", index=False)
+        >>> registry(50, kappa=5, seed=2).to_csv("published.csv", index=False)
+        >>> plan = check(load(overrides={
+        ...     "original": "people.csv", "release": ["published.csv"], "quasi_identifiers": ["age", "gender"],
+        ...     "sensitive_attributes": ["disease_status"], "attackers": ["cart"],
+        ... }))
+        >>> plan["status"], [row["rows"] for row in plan["tables"]]
+        ('ok', [50, 50])
     """
     faults: list[str] = []
     clock = Clock(say, {})
@@ -144,6 +165,7 @@ def check(
         tables = open_tables(spark, config)
         with clock.stage("checking tables"):
             aligned = schema.align(tables.original, tables.releases, config, tables.holdout)
+            pipeline.check_relations(aligned, config)
     if faults:
         raise ConfigError("\n".join(faults))
     try:

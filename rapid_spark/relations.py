@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from . import suppression
 from .config import ConfigError, suggest
 from .levels import Levels, numbered, sums
-from .risk import Classes, Combination
+from .risk import MISSING_LABEL, Classes, Combination
 from .suppression import CrossTable
 
 
@@ -62,6 +62,31 @@ def parse_relations(
     if faults:
         raise ConfigError("\n".join(f"drivers.exclude_relations: {fault}" for fault in faults))
     return tuple(found)
+
+
+def check_levels(original: DataFrame, relations: Sequence[Relation], columns: Mapping[str, str]) -> None:
+    """Refuse relations whose level nobody in the original has; one Spark job, if there are any.
+
+    Args:
+        original: rows with the columns.
+        relations: as parsed.
+        columns: column of every categorical quasi-identifier; others are passed over, as their levels are bins.
+
+    Raises:
+        ConfigError: under `drivers.exclude_relations`.
+    """
+    mine = [r for r in relations if r.column in columns]
+    if not mine:
+        return
+    labels = (F.coalesce(F.col(columns[r.column]), F.lit(MISSING_LABEL)) for r in mine)
+    there = original.agg(*(F.max(x == r.level).alias(f"r{i}") for i, (x, r) in enumerate(zip(labels, mine, strict=True))))
+    found = there.toPandas().iloc[0]
+    faults = [
+        f"{str(r)!r}: {r.column!r} has no level {r.level!r} in the original"
+        for i, r in enumerate(mine) if not found[f"r{i}"]
+    ]
+    if faults:
+        raise ConfigError("\n".join(f"drivers.exclude_relations: {fault}" for fault in faults))
 
 
 def count_by_class(
@@ -153,7 +178,7 @@ def largest(
         sizes: per attribute and quasi-identifier the cells shown so far for other combinations; extended.
 
     Returns:
-        Rows of column, level, class_label, known, n, n_at_risk, rapid, share_of_flags.
+        Rows of quasi_identifier, level, class_label, known, n, n_at_risk, rapid, share_of_flags.
     """
     rows: list[dict[str, Any]] = []
     listings: dict[str, tuple[suppression.Listing, np.ndarray]] = {}
@@ -173,7 +198,7 @@ def largest(
         listing, known = listings[name]
         if listing.show(x, y):
             n, hits = int(listing.table.n[x, y]), int(listing.table.hits[x, y])
-            rows.append({"column": name, "level": labels[name][x], "class_label": classes.labels[y], "n": n,
+            rows.append({"quasi_identifier": name, "level": labels[name][x], "class_label": classes.labels[y], "n": n,
                          "known": bool(known[x, y]), "n_at_risk": hits, "rapid": hits / n, "share_of_flags": hits / total})
     return rows
 

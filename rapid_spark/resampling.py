@@ -65,6 +65,85 @@ def bootstrap_hits(plan: BootstrapPlan, survival: Sequence[np.ndarray], seed: in
     return hits
 
 
+SPAN, STEP = 4.0, 0.1  # how far, and how densely, cells lie around a moving threshold, in sd of the mean
+
+
+def conditional_edges(taus: Sequence[float], cv: float, n: int) -> np.ndarray:
+    """Edges of cells around every threshold tau m*, with m* the mean (or other scale) of a replicate over the observed one.
+
+    Args:
+        taus: thresholds.
+        cv: relative sd of one record's part in the scale: sd of g over its mean within the class (`rcs_conditional`).
+        n: records of the class.
+    """
+    around = 1.0 + cv / np.sqrt(max(1, n)) * np.arange(-SPAN, SPAN + STEP / 2, STEP)
+    return np.unique(np.outer(taus, around[around > 0]))
+
+
+@dataclass(frozen=True)
+class ValueCells:
+    """Records of one class by cell of their value x; cell j holds edges[j - 1] < x <= edges[j].
+
+    Attributes:
+        edges: ascending, J.
+        n: records, J + 1.
+        total, squares: sums of m and of m^2, J + 1; the mean of m over all records is 1, and its mean in a replicate says
+            how far the thresholds move. For `rcs_conditional` x = m = g / mean g.
+    """
+
+    edges: np.ndarray
+    n: np.ndarray
+    total: np.ndarray
+    squares: np.ndarray
+
+
+def conditional_hits(
+    sizes: np.ndarray, cells: Sequence[ValueCells], taus: Sequence[float], seed: int, power: float = 1.0
+) -> np.ndarray:
+    """Values above the threshold in every bootstrap replicate where that is tau times the replicate's own scale.
+
+    So for `rcs_conditional` (scale: the mean of g in the class), and by power 1/2 for errors over the sd of the target.
+
+    The records of a class fall into the cells by a multinomial draw; their sum is that of the cells' means, with a
+    normal remainder for the spread within cells; the hits are the cells above tau m*, and of the cell that the
+    threshold cuts the proportional part. With cells a tenth of the mean's sd wide (`conditional_edges`) the cut moves
+    the result by no more than that.
+
+    Args:
+        sizes: (draws, classes) records of each class in each replicate.
+        cells: per class.
+        taus: ascending thresholds.
+        seed: of the generator.
+        power: the scale is the mean of m to this power.
+
+    Returns:
+        (draws, taus) records above; within a replicate they do not increase with tau.
+    """
+    generator = np.random.default_rng(seed)
+    hits = np.zeros((len(sizes), len(taus)), dtype=np.int64)
+    for k, cell in enumerate(cells):
+        if not cell.n.sum():
+            continue
+        n = np.maximum(cell.n, 1)
+        mean = cell.total / n
+        spread = np.maximum(cell.squares / n - mean**2, 0.0)
+        drawn = generator.multinomial(sizes[:, k], cell.n / cell.n.sum())
+        noise = generator.standard_normal(len(sizes)) * np.sqrt(drawn @ spread)
+        size = sizes[:, k]
+        centre = np.where(size > 0, (drawn @ mean + noise) / np.maximum(size, 1), 1.0)
+        above = np.cumsum(drawn[:, ::-1], axis=1)[:, ::-1]
+        above = np.concatenate([above, np.zeros((len(sizes), 1), dtype=np.int64)], axis=1)
+        low, high = np.concatenate([[0.0], cell.edges]), np.append(cell.edges, cell.edges[-1])
+        rows = np.arange(len(sizes))
+        for j, tau in enumerate(taus):
+            cut = tau * np.maximum(centre, 0.0) ** power
+            at = np.searchsorted(cell.edges, cut)
+            width = high[at] - low[at]
+            part = np.clip(np.divide(high[at] - cut, width, out=np.zeros(len(cut)), where=width > 0), 0.0, 1.0)
+            hits[:, j] += above[rows, at + 1] + np.rint(drawn[rows, at] * part).astype(np.int64)
+    return hits
+
+
 @dataclass(frozen=True)
 class Null:
     """Permutation null of a rate: targets shuffled against predictions.
@@ -135,7 +214,8 @@ def categorical_null(
     generator = np.random.default_rng(seed)
     hits = np.zeros(draws, dtype=np.int64)
     n = int(counts.sum())
-    method: Literal["count", "marginals"] = "count" if n < 1_000_000 else "marginals"
+    # by pattern, unless patterns hardly repeat: then by record costs less
+    method: Literal["count", "marginals"] = "count" if n < 4 * len(mask_counts) else "marginals"
     for d in range(draws):
         left = mask_counts.astype(np.int64)
         for k, size in enumerate(counts[:-1]):

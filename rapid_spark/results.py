@@ -25,13 +25,15 @@ SUMMARY = (
     "evaluated_at", "quasi_identifiers", "release_date", "n_release", "population_reference", "copy_ceiling",
     "holdout_difference_own", "relative_mae", "rapid_within_strata", "near_threshold", "data_driven_threshold",
     "exploratory_threshold", "n_persons", "person_rapid", "person_ci_low", "person_ci_high", "n_households",
-    "household_rapid", "household_ci_low", "household_ci_high",
+    "household_rapid", "household_ci_low", "household_ci_high", "n_without_known", "rapid_without_known",
+    "n_effective", "weight_sum",
 )
 CURVE = (*KEYS, "weighting", "threshold", "n_at_risk", "rapid", "ci_low", "ci_high", "baseline_rate")
 CLASSES = (
     *KEYS, "weighting", "class_label", "class_rank", "prevalence", "n", "n_at_risk", "rapid", "mean_true_prob",
     "n_confident_claims", "claims_correct",
 )
+DISTRIBUTIONS = (*KEYS, "weighting", "kind", "class_label", "bin_low", "bin_high", "n", "mean_prob", "observed")
 RECORDS = (
     "run_id", "registry", "release_id", "replicate", "scored_on", "qi_set", "sensitive_attribute", "measure",
     "attacker", "record_id", "score", "true_prob", "baseline", "error", "at_risk", "evaluated_at",
@@ -46,12 +48,28 @@ class Assessment:
         run_id, registry, release_id: what was evaluated.
         summary: one row per combination, as table `risk_summary`.
         curve, classes: as tables `risk_curve`, `risk_classes`.
-        tables: further result tables by name (subgroups, patterns, attribution), as pandas frames.
+        tables: further result tables by name (`risk_subgroups`, `risk_patterns`, `risk_attribution`, `risk_relations`,
+            `risk_distributions`, `risk_joint`), as pandas frames.
         records: one row per record and combination, as table `risk_records`; a Spark frame.
         warnings: what the reader must know.
         seconds: by stage.
         inputs: names, versions, row counts, digests.
         evaluated_at: UTC.
+
+    Example:
+        >>> from rapid_spark import Assessment, assess
+        >>> from rapid_spark.simulate import registry
+        >>> found = assess(registry(200, kappa=5, seed=1), registry(200, kappa=5, seed=2), {
+        ...     "quasi_identifiers": ["age"], "sensitive_attributes": ["disease_status"], "attackers": ["cart"],
+        ...     "intervals": {"permutations": 0}, "drivers": {"attribution": False, "patterns": 0},
+        ... })
+        >>> isinstance(found, Assessment), sorted(found.tables)[:2]
+        (True, ['risk_attribution', 'risk_distributions'])
+        >>> found.classes["class_label"].tolist()
+        ['healthy', 'hypertensive', 'diabetic']
+        >>> "<article" in found._repr_html_()
+        True
+        >>> found.close()
     """
 
     run_id: str

@@ -144,7 +144,8 @@ def prediction_error_array(
     if threshold.error == "stabilised_relative":
         return distance / (np.abs(y) + threshold.delta)
     if threshold.error == "relative":
-        return np.divide(distance, np.abs(y), out=np.full(np.shape(distance), np.nan), where=y != 0)
+        with np.errstate(over="ignore"):  # near 0 an error is without bounds
+            return np.divide(distance, np.abs(y), out=np.full(np.shape(distance), np.nan), where=y != 0)
     if threshold.error == "absolute":
         return distance
     return distance / spread if spread else np.full(np.shape(distance), np.nan)

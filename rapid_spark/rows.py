@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +11,17 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from . import control, results, training
+from . import control, results, survey, training
 from .clusters import ClusterRate
-from .config import Config, settings_json
+from .config import Config, Search, settings_json
 from .intervals import proportion
 from .pipeline import Found, Scored, State, record_struct
 from .risk import Combination
 from .summary import Result
+from .survey import Survey
 from .version import __version__
+
+SURVEY = {"weighting": "survey"}
 
 
 @dataclass
@@ -62,7 +66,28 @@ class Rows:
                     if scored_on == "original":
                         row |= self._control(result, c)
                 rows.append(row)
+                weighted = found.survey.get(c.index)
+                if weighted is not None:
+                    rows.append(self._keys(c, scored_on) | self._settings(key, c) | self._weighted(weighted, c))
         return results.frame(rows, results.SUMMARY)
+
+    def _weighted(self, figures: Survey, c: Combination) -> dict[str, Any]:
+        """The row for the population that the survey weights stand for."""
+        target = self.state.aligned.target(c.sensitive_attribute)
+        harmful = {str(x) for x in target.attribute.sensitive_levels}
+        levels = [row for row in figures.classes if not harmful or row["class_label"] in harmful]
+        share = sum(float(row["prevalence"]) for row in levels)
+        return {
+            **SURVEY, "status": "ok", "reason": None, "n": figures.n, "n_at_risk": figures.n_at_risk,
+            "n_undefined": self.state.aligned.n_original - figures.n, "rapid": figures.rapid, "ci_low": figures.ci[0],
+            "ci_high": figures.ci[1], "ci_method": survey.METHOD, "baseline_rate": figures.baseline_rate,
+            "excess": None if figures.baseline_rate is None else figures.rapid - figures.baseline_rate,
+            "n_dropped": target.n_missing if target.missing == "drop" else 0, "weight_sum": figures.weight_sum,
+            "n_effective": figures.n_effective,
+            "sensitive_levels_rate": (
+                sum(float(row["prevalence"]) * float(row["rapid"] or 0.0) for row in levels) / share if share else None
+            ),
+        }
 
     def _settings(self, key: training.FitKey, c: Combination) -> dict[str, Any]:
         state, aligned = self.state, self.state.aligned
@@ -94,6 +119,7 @@ class Rows:
             "n": result.n, "n_undefined": n_records - result.n, "n_at_risk": result.n_at_risk, "rapid": rapid,
             "n_dropped": target.n_missing if target.missing == "drop" and scored_on == "original" else 0,
             "ci_low": result.ci[0], "ci_high": result.ci[1], "ci_method": result.ci_method,
+            "n_effective": result.n_effective(),
             "baseline_rate": result.baseline_rate,
             "excess": None if rapid is None or result.baseline_rate is None else rapid - result.baseline_rate,
             "permutation_p": null.p if null else None, "null_mean": null.mean if null else None,
@@ -115,9 +141,10 @@ class Rows:
         other = self.holdout.results.get(c.index) if self.holdout else None
         if other is None or not other.n or not result.n:
             return figures
+        by_cluster = (result.ci, other.ci) if result.by_cluster or other.by_cluster else None
         point, low, high = control.difference(
             (result.n_at_risk, result.n, result.draws), (other.n_at_risk, other.n, other.draws),
-            self.state.config.intervals.confidence,
+            self.state.config.intervals.confidence, by_cluster,
         )
         own = self.holdout.own.get(c.index) if self.holdout else None
         return figures | {
@@ -126,11 +153,16 @@ class Rows:
             "holdout_difference_own": None if own is None or result.rapid is None else result.rapid - own,
         }
 
+    def _surveys(self) -> list[tuple[Combination, Survey]]:
+        weighted = self.found.survey
+        return [(c, weighted[c.index]) for _, c in self.state.reported if c.index in weighted]
+
     def curve(self) -> pd.DataFrame:
         """Rows of risk_curve."""
         return results.frame(
             [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.reported
-             if c.index in found.results for row in found.results[c.index].curve],
+             if c.index in found.results for row in found.results[c.index].curve]
+            + [self._keys(c, "original") | SURVEY | row for c, figures in self._surveys() for row in figures.curve],
             results.CURVE,
         )
 
@@ -138,8 +170,17 @@ class Rows:
         """Rows of risk_classes."""
         return results.frame(
             [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.reported
-             if c.index in found.results for row in found.results[c.index].classes],
+             if c.index in found.results for row in found.results[c.index].classes]
+            + [self._keys(c, "original") | SURVEY | row for c, figures in self._surveys() for row in figures.classes],
             results.CLASSES,
+        )
+
+    def distributions(self) -> pd.DataFrame:
+        """Rows of risk_distributions."""
+        return results.frame(
+            [self._keys(c, "original") | row for _, c in self.state.reported
+             if c.index in self.found.results for row in self.found.results[c.index].distributions],
+            results.DISTRIBUTIONS,
         )
 
     def records(self, scored: dict[str, Scored]) -> DataFrame | None:
@@ -189,13 +230,19 @@ def _cluster_figures(name: str, rate: ClusterRate | None, confidence: float) -> 
 
 
 def settings_digest(config: Config) -> str:
-    """SHA-256 of the settings that decide the figures: not where tables and results are, nor the machine."""
+    """SHA-256 of the settings that decide the figures: not where tables and results are, nor the machine.
+
+    What was done to the release (`recode`) is of the release, not of the attack on it: a coarser release is compared with
+    the one before.
+    """
+    config = config.model_copy(update={"recode": {}, "search": Search()})
     bare = config.model_copy(update={
         "store": type(config.store)(), "tracking": type(config.tracking)(), "session": type(config.session)(),
-        "disclosure": type(config.disclosure)(), "original": None, "release": (), "holdout": None,
-        "registry": "registry", "release_id": "release",
+        "publish": type(config.publish)(), "disclosure": type(config.disclosure)(),
+        "original": None, "release": (), "holdout": None, "registry": "registry", "release_id": "release",
         "release_date": None, "quasi_identifiers": (), "qi_sets": config.sets,  # sets are ordered by name
     })
-    return hashlib.sha256(settings_json(bare).encode()).hexdigest()
+    data = {k: v for k, v in json.loads(settings_json(bare)).items() if k != "policy"}  # judged by it, not computed
+    return hashlib.sha256(json.dumps(data, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

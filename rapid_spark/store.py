@@ -21,11 +21,13 @@ from pyspark.sql import functions as F
 
 from .config import ConfigError, check_identifier, suggest
 from .kept import hold, let_go
-from .locks import FileLock
+from .locks import FileLock, held
 from .readonly import fault
 from .tables import OF_EVALUATIONS, Table, arrow, quoted, tables
 from .warehouse import StoreError as StoreError
 from .warehouse import Warehouse
+
+ALONE = "alone"  # lock of whoever needs the store without any run at work
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,14 @@ class Store:
 
     Attributes:
         warehouse: its schema.
+
+    Example:
+        >>> from rapid_spark import Store, session
+        >>> store = Store.open(session.get(), "./rapid-store")
+        >>> "risk_summary" in store.names()
+        True
+        >>> store.query("SELECT count(*) AS runs FROM finished_runs").toPandas().columns.tolist()
+        ['runs']
     """
 
     warehouse: Warehouse
@@ -87,7 +97,8 @@ class Store:
 
     def names(self) -> list[str]:
         """Names of the tables and views, sorted."""
-        self._show_views()
+        if self.directory is not None:
+            self.warehouse.make_views()
         return sorted(self.warehouse.existing())
 
     def need(self, *names: str) -> None:
@@ -141,20 +152,29 @@ class Store:
             raise
         return Attempt(run_id, int(str(row["attempt"])), row, lock)
 
-    def write(self, attempt: Attempt, table: str, frame: Any, registry: str, release_id: str) -> int | None:
-        """Write the rows of one registry and release into one table, in one commit, by name.
+    def write(
+        self,
+        attempt: Attempt,
+        table: str,
+        frame: Any,
+        registry: str | None = None,
+        release_id: str | None = None,
+        append: bool = False,
+    ) -> int | None:
+        """Write rows into one table, in one commit, by name: of one registry and release, or of several at once.
 
         The first attempt at a run appends: Delta settles appends among each other and computes no row twice.
-        A later attempt replaces what earlier ones left under the same run, registry and release, also by an
-        empty frame; its rows are kept meanwhile, so that a conflict does not compute them again.
+        A later attempt replaces what earlier ones left under the same run, and registry and release where they
+        are given, also by an empty frame; its rows are kept meanwhile, so that a conflict does not compute them again.
 
         Args:
             attempt: from `begin`.
             table: name of a result table.
             frame: pandas or Spark frame with columns of the table, in any order; missing ones become null.
-                The columns run_id, registry and release_id are set here.
-            registry: registry the rows are about.
-            release_id: release the rows are about.
+                The column run_id is set here, and so are the two below where they are given.
+            registry: registry the rows are about; each row's own when left out.
+            release_id: release the rows are about; each row's own when left out.
+            append: add to what this attempt wrote before; what earlier attempts left was replaced then.
 
         Returns:
             The Delta version written; None where there was nothing to write.
@@ -163,10 +183,11 @@ class Store:
             ValueError: a column is unknown or does not fit its type.
             StoreError: a constraint refused a row, or conflicts did not end.
         """
-        keys = {"run_id": attempt.run_id, "registry": registry, "release_id": release_id}
+        places = {"run_id": attempt.run_id, "registry": registry, "release_id": release_id}
+        keys = {k: v for k, v in places.items() if v is not None}
         for value in keys.values():
             check_identifier(value)
-        replaces = attempt.number > 1
+        replaces = attempt.number > 1 and not append
         if isinstance(frame, pd.DataFrame) and frame.empty and not replaces:
             return None
         if table not in OF_EVALUATIONS:
@@ -183,6 +204,17 @@ class Store:
             finally:
                 let_go(kept)
         return self._version(table, note)
+
+    def append(self, table: str, frame: pd.DataFrame) -> None:
+        """Append rows to a table that is only appended to, such as `exports`; it is made at need.
+
+        Raises:
+            ValueError: a column is unknown or does not fit its type.
+            StoreError: a constraint refused a row, or conflicts did not end.
+        """
+        self.need(table)
+        rows = self.warehouse.spark.createDataFrame(arrow(tables()[table], frame)).coalesce(1)
+        self.warehouse.commit(table, rows.writeTo(self.qualified(table)).append)
 
     def end(
         self,
@@ -218,7 +250,11 @@ class Store:
         reason = None if write else fault(sql)
         if reason:
             raise ConfigError(f"query: {reason}")
-        self._show_views()
+        # A local store's views live in the session alone; a schema keeps its own.
+        if self.directory is not None:
+            if re.match(r"\s*show\b", sql, re.IGNORECASE):
+                self.warehouse.make_views()
+            self.warehouse.show_views(sql)
         self.warehouse.use()
         try:
             frame = self.warehouse.spark.sql(sql)
@@ -226,11 +262,6 @@ class Store:
         except (AnalysisException, ParseException) as error:
             raise ConfigError(f"query: {self._explained(str(error))}") from None
         return frame
-
-    def _show_views(self) -> None:
-        # A local store's views live in the session alone and only readers need them; a schema keeps its own.
-        if self.directory is not None:
-            self.warehouse.make_views()
 
     def _explained(self, message: str) -> str:
         unknown = re.search(r"TABLE_OR_VIEW_NOT_FOUND[^`]*((?:`[^`]+`\.?)+)", message)
@@ -246,7 +277,8 @@ class Store:
         lock = FileLock(self.directory / ".locks" / f"run-{run_id}")
         if not lock.acquire(wait=False):
             raise ConfigError(f"run {run_id} is at work in {self} right now: wait for it, or use another id")
-        return lock
+        with held(self.directory / ".locks" / ALONE):  # files are being removed: wait for the end of it
+            return lock
 
     def _rows(self, table: Table, frame: Any, keys: Mapping[str, str]) -> Any:
         if isinstance(frame, pd.DataFrame):

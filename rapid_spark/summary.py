@@ -1,37 +1,27 @@
-"""From scored rows to rates, curves, intervals and nulls: Spark reduces to counts, NumPy finishes.
+"""From counts to rates, curves, intervals and nulls of categorical attributes.
 
-Every function takes a frame with the count `n` of each row (a record, or a cell of equal records), the sensitive
-columns and the predictions, and reduces it with group-bys whose results are small: by class, predicted class and
-position among sorted thresholds. No second scoring, nothing row-sized on the driver.
+Spark reduces the scored rows to counts (`aggregates`) between thresholds laid down before (`thresholds`); here NumPy
+finishes.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from . import intervals, quality, resampling
+from . import distributions, intervals, quality, resampling
+from .aggregates import core_counts, mask_counts, rank_counts, true_prob_moments
 from .config import Config, Intervals
 from .resampling import Null
-from .risk import (
-    LOG_LOSS_FLOOR,
-    Classes,
-    Combination,
-    categorical_rows,
-    count_below,
-    measure_thresholds,
-)
+from .risk import Classes, Combination, categorical_rows
 from .sidebyside import at_once
-
-RCS_GRID = tuple(i / 4 for i in range(1, 17))  # rcs_conditional has no upper bound: 0.25 to 4
-PATTERNS_DRAWN = 10_000  # more flag patterns than that: exact moments instead of draws
+from .thresholds import Plan, plan
 
 
 @dataclass
@@ -50,63 +40,46 @@ class Result:
     data_driven_threshold: float | None = None
     exploratory_threshold: float | None = None
     draws: np.ndarray | None = None  # bootstrap draws of the rate at the configured threshold
-    calibration: list[dict[str, float | int | str]] = field(default_factory=list)
+    place: int = 0  # of the configured threshold in the curve
+    variances: list[float] = field(default_factory=list)  # of the rates of the curve, records independent
+    design_effect: float = 1.0
+    distributions: list[dict[str, float | int | str]] = field(default_factory=list)  # score and calibration
 
     @property
     def rapid(self) -> float | None:
         return self.n_at_risk / self.n if self.n else None
 
-    def widen(self, design_effect: float, settings: Intervals) -> None:
-        """Replace the interval by Wilson's with n_eff divided by a design effect (records come in clusters)."""
+    @property
+    def by_cluster(self) -> bool:
+        """Whether the interval counts clusters in place of records."""
+        return self.ci_method.endswith("clusters")
+
+    def n_effective(self) -> float | None:
+        """p (1 - p) / Var of the rate: by bootstrap draws, and by a design effect where records come in clusters."""
         rate = self.rapid
         if rate is None or not 0 < rate < 1:
-            return
+            return float(self.n) if self.n else None
         variance = rate * (1.0 - rate) / self.n if self.draws is None else float(self.draws.var(ddof=1))
-        self.ci = intervals.wilson_neff(rate, self.n, variance * max(design_effect, 1e-9), settings.confidence)
+        return rate * (1.0 - rate) / (variance * self.design_effect) if variance > 0 else self.n / self.design_effect
+
+    def widen(self, design_effect: float, clusters: int, settings: Intervals) -> None:
+        """Replace the intervals by Wilson's with n_eff divided by a design effect (records come in clusters).
+
+        The effect is that at the configured threshold; the curve takes it over. Where nobody or everybody is at risk, the
+        clusters count.
+
+        Args:
+            design_effect: variance of the rate by clusters over its variance by records.
+            clusters: their number.
+            settings: confidence.
+        """
+        self.design_effect = max(design_effect, 1e-9)
+        for row, variance in zip(self.curve, self.variances, strict=True):
+            rate = float(row["rapid"] or 0)
+            wider, n = variance * self.design_effect, self.n if 0 < rate < 1 else clusters
+            row["ci_low"], row["ci_high"] = intervals.wilson_neff(rate, n, wider, settings.confidence)
+        self.ci = self.curve[self.place]["ci_low"], self.curve[self.place]["ci_high"]
         self.ci_method = "wilson_neff, clusters"
-
-
-def grid_of(combination: Combination, config: Config) -> tuple[float, ...]:
-    """Thresholds of the combination's curve, ascending; the configured one is always among them."""
-    if not combination.categorical:
-        grid: Sequence[float] = config.threshold.tolerance_grid
-        if config.threshold.error == "absolute":
-            grid = [combination.threshold * t / 0.1 for t in grid]
-    else:
-        grid = RCS_GRID if combination.measure == "rcs_conditional" else config.threshold.tau_grid
-    return tuple(sorted({*grid, combination.threshold}))
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Sorted thresholds per class of one combination, and the bootstrap they come from."""
-
-    combination: Combination
-    classes: Classes
-    grid: tuple[float, ...]
-    cuts: np.ndarray  # (taus, classes)
-    edges: tuple[np.ndarray, ...]  # per class
-    bootstrap: resampling.BootstrapPlan | None
-    atom_window: np.ndarray  # (2, classes): two sd around the configured cut
-
-
-def _plan(combination: Combination, classes: Classes, config: Config, seed: int) -> _Plan:
-    grid = grid_of(combination, config)
-    b = classes.prevalence
-    cuts = np.array([measure_thresholds(combination.measure, b, t) for t in grid])
-    at = grid.index(combination.threshold)
-    moving = combination.measure == "normalized_gain" and config.intervals.method in ("wilson_neff", "bootstrap")
-    bootstrap = None
-    window = np.repeat(cuts[at][None, :], 2, axis=0)
-    extra = np.empty((0, len(b)))
-    if moving:
-        bootstrap = resampling.plan_bootstrap(classes.counts, grid, config.intervals.bootstrap, seed)
-        sd = (1.0 - combination.threshold) * np.sqrt(b * (1.0 - b) / classes.n)
-        window = np.array([cuts[at] - 2 * sd, cuts[at] + 2 * sd])
-        extra = bootstrap.thresholds.reshape(-1, len(b))
-    stacked = np.concatenate([cuts, window, extra])
-    return _Plan(combination, classes, grid, cuts, tuple(np.unique(stacked[:, k]) for k in range(len(b))),
-                 bootstrap, window)
 
 
 def summarise_categorical(
@@ -115,6 +88,7 @@ def summarise_categorical(
     classes: dict[str, Classes],
     known_classes: dict[int, tuple[str, ...]],
     config: Config,
+    means: Mapping[int, Sequence[float]] | None = None,
 ) -> tuple[dict[int, Result], dict[int, list[float]]]:
     """Results per combination index, and per combination the mean g of each class.
 
@@ -126,155 +100,105 @@ def summarise_categorical(
         classes: per sensitive attribute, its classes in the original.
         known_classes: per combination, the classes of the attacker's probability matrix.
         config: thresholds, intervals, seed.
+        means: mean g per class that `rcs_conditional` divides by, per combination index, where it is another table's.
     """
     if not combinations:
         return {}, {}
     spark = frame.sparkSession
     widths = {c.index: len(known_classes[c.index]) for c in combinations}
-    means = _mean_true_prob(frame, [c for c in combinations if c.measure == "rcs_conditional"], classes, widths)
-    plans = {
-        c.index: _plan(c, classes[c.sensitive_attribute], config, config.training.seed) for c in combinations
-    }
+    moving = [c for c in combinations if c.measure == "rcs_conditional" and c.index not in (means or {})]
+    moments = true_prob_moments(frame, moving, classes, widths)
+    means = {**(means or {}), **{i: [mean for mean, _ in found] for i, found in moments.items()}}
+    plans = {}
+    for c in combinations:
+        known = moments.get(c.index, [(0.0, 0.0)] * len(classes[c.sensitive_attribute].labels))
+        spread = [sd / mean if mean > 0 else 0.0 for mean, sd in known]
+        plans[c.index] = plan(c, classes[c.sensitive_attribute], config, spread)
     rows = categorical_rows(frame, combinations, classes, means, widths)
-    counts = [_core_counts, _rank_counts, *([_mask_counts] if config.intervals.permutations else [])]
-    counted: list[Any] = at_once(spark, [functools.partial(count, rows, spark, plans) for count in counts])
-    core, ranks, masks = counted if len(counted) == 3 else (*counted, {})
+    counts = [core_counts, rank_counts, *([mask_counts] if config.intervals.permutations else [])]
+    tables: list[Any] = at_once(spark, [functools.partial(count, rows, spark, plans) for count in counts])
+    core, ranks, masks = tables if len(tables) == 3 else (*tables, {})
     results, true_prob = {}, {}
     for c in combinations:
-        plan = plans[c.index]
-        cells = core[core["combo"] == c.index]
-        result = _rates(plan, cells, config.intervals, config.training.seed)
-        results[c.index], true_prob[c.index] = result, [0.0] * len(plan.classes.labels)
-        if not result.n:
-            continue
-        exceeding = _exceeding(plan, ranks[ranks["combo"] == c.index])
-        _baselines(result, plan, exceeding)
-        if c.index in masks:
-            _null(result, plan, masks[c.index], exceeding, config)
-        _quality(result, plan, cells, ranks[ranks["combo"] == c.index], known_classes[c.index])
-        totals = cells.groupby("y")[["g", "n"]].sum().reindex(range(1, len(plan.classes.labels) + 1), fill_value=0)
-        true_prob[c.index] = list((totals["g"] / totals["n"].where(totals["n"] > 0, 1)).to_numpy())
+        mine, counted = plans[c.index], Counted(core[core["combo"] == c.index], ranks[ranks["combo"] == c.index])
+        results[c.index], true_prob[c.index] = finish(
+            mine, replace(counted, masks=masks.get(c.index)), known_classes[c.index], config, means.get(c.index),
+            c.index in moments,
+        )
     return results, true_prob
 
 
-def _mean_true_prob(
-    frame: DataFrame, combinations: Sequence[Combination], classes: dict[str, Classes], widths: dict[int, int]
-) -> dict[int, list[float]]:
-    """Mean g per class, which rcs_conditional needs before its values exist."""
-    if not combinations:
-        return {}
-    rows = categorical_rows(frame, combinations, classes, {}, widths).where(F.col("y").isNotNull())
-    g = F.try_element_at("p", F.col("y"))
-    found = (
-        rows.groupBy("combo", "y").agg((F.sum(F.col("n") * g) / F.sum("n")).alias("mean")).toPandas()
-        .set_index(["combo", "y"])["mean"].to_dict()
-    )
-    return {
-        c.index: [
-            float(found.get((c.index, k + 1), 0.0)) for k in range(len(classes[c.sensitive_attribute].labels))
-        ]
-        for c in combinations
-    }
+@dataclass(frozen=True)
+class Counted:
+    """Counts of one combination, as `aggregates` gives them.
+
+    Attributes:
+        cells: by y, guess (class ranks from 1), claim and position among the plan's edges: n, g, g2, loss, unseen.
+        ranks: by class k, bin (rounded p_k) and position in the grid: n, positives.
+        masks: by positions of all classes: n; or by j (place in the grid): row_squares. None without a null.
+    """
+
+    cells: pd.DataFrame
+    ranks: pd.DataFrame
+    masks: pd.DataFrame | None = None
 
 
-def _core_counts(rows: DataFrame, spark: object, plans: dict[int, _Plan]) -> pd.DataFrame:
-    """Counts by combination, true class, predicted class, confident claim and position among the thresholds."""
-    lookup = pd.DataFrame(
-        [
-            (i, k + 1, plan.edges[k].tolist(), plan.cuts[plan.grid.index(plan.combination.threshold)].tolist())
-            for i, plan in plans.items()
-            for k in range(len(plan.edges))
-        ],
-        columns=["combo", "y", "edges", "cuts"],
+def finish(
+    plan: Plan, counted: Counted, known: tuple[str, ...], config: Config, means: Sequence[float] | None = None,
+    own_means: bool = True,
+) -> tuple[Result, list[float]]:
+    """Result of one combination from its counts, and the mean g of each class; NumPy only.
+
+    Args:
+        plan: the thresholds that were counted between.
+        counted: the counts.
+        known: classes of the attacker's probability matrix.
+        config: intervals, permutations, seed, smallest cell.
+        means: mean g per class that values were divided by (`rcs_conditional`).
+        own_means: whether these are the means of the records counted.
+    """
+    cells, ranks, labels = counted.cells, counted.ranks, plan.classes.labels
+    result = _rates(plan, cells, config.intervals, config.training.seed, own_means)
+    true_prob = list(means or [0.0] * len(labels))
+    if not result.n:
+        return result, true_prob
+    exceeding = _exceeding(plan, ranks)
+    _baselines(result, plan, exceeding)
+    if counted.masks is not None:
+        _null(result, plan, counted.masks, exceeding, config)
+    _quality(result, plan, cells, ranks, known)
+    if means is None:
+        totals = cells.groupby("y")[["g", "n"]].sum().reindex(range(1, len(labels) + 1), fill_value=0)
+        true_prob = list((totals["g"] / totals["n"].where(totals["n"] > 0, 1)).to_numpy())
+    result.distributions = _distributions(plan, cells, ranks, true_prob, len(known), config)
+    return result, true_prob
+
+
+def _distributions(
+    plan: Plan, cells: pd.DataFrame, ranks: pd.DataFrame, mean_true_prob: list[float], width: int, config: Config
+) -> list[dict[str, float | int | str]]:
+    """Histogram of the score by true class, and calibration by class."""
+    labels, smallest, measure = plan.classes.labels, config.drivers.min_cell_count, plan.combination.measure
+    above = [_above(plan, cells, k)[np.searchsorted(plan.edges[k], plan.bins[:, k])] for k in range(len(labels))]
+    lowest, highest = distributions.score_range(measure, plan.classes.prevalence, np.array(mean_true_prob), width)
+    rows = distributions.histogram(
+        measure, labels, above, _sizes(plan, cells), plan.scores, lowest, highest, plan.combination.threshold, smallest
     )
-    table = spark.createDataFrame(lookup, "combo int, y int, edges array<double>, cuts array<double>")  # type: ignore[attr-defined]
-    longest = max(len(e) for plan in plans.values() for e in plan.edges)
-    joined = rows.join(F.broadcast(table), ["combo", "y"])
-    g = F.element_at("p", F.col("y"))
-    guess = F.array_position("p", F.array_max("p")).cast("int")
-    scored = joined.select(
-        "combo", "y", "n", "unseen", g.alias("g"), guess.alias("guess"),
-        (F.element_at("v", guess) > F.element_at("cuts", guess)).alias("claim"),
-        count_below(F.element_at("v", F.col("y")), F.col("edges"), longest).alias("position"),
-    )
-    n = F.col("n")
-    return (
-        scored.groupBy("combo", "y", "guess", "claim", "position")
-        .agg(
-            F.sum(n).alias("n"),
-            F.sum(n * F.col("g")).alias("g"),
-            F.sum(-n * F.log(F.greatest("g", F.lit(LOG_LOSS_FLOOR)))).alias("loss"),
-            F.sum(F.when(F.col("unseen"), n).otherwise(0)).alias("unseen"),
+    for k, label in enumerate(labels[: distributions.MOST_CLASSES]):
+        by_bin = ranks[ranks["k"] == k + 1].groupby("bin")[["n", "positives"]].sum()
+        rows += distributions.calibration(
+            label, by_bin.index.to_numpy(dtype=float), by_bin["n"].to_numpy(), by_bin["positives"].to_numpy(), smallest
         )
-        .toPandas()
-    )
+    return rows
 
 
-def _grid_table(spark: object, plans: dict[int, _Plan]) -> tuple[DataFrame, int]:
-    """Per combination and class k, the cuts of the grid as ascending `edges`."""
-    lookup = pd.DataFrame(
-        [
-            (i, k + 1, plan.cuts[:, k].tolist())
-            for i, plan in plans.items()
-            for k in range(plan.cuts.shape[1])
-        ],
-        columns=["combo", "k", "edges"],
-    )
-    table = spark.createDataFrame(lookup, "combo int, k int, edges array<double>")  # type: ignore[attr-defined]
-    return table, max(len(plan.grid) for plan in plans.values())
+def _sizes(plan: Plan, cells: pd.DataFrame) -> np.ndarray:
+    """Records of each class."""
+    ranks = range(1, len(plan.classes.labels) + 1)
+    return cells.groupby("y")["n"].sum().reindex(ranks, fill_value=0).to_numpy(dtype=np.int64)
 
 
-def _rank_counts(rows: DataFrame, spark: object, plans: dict[int, _Plan]) -> pd.DataFrame:
-    """Counts by combination, class k, rounded p_k and its position in the grid: AUC and m_k."""
-    table, longest = _grid_table(spark, plans)
-    long = rows.where(F.col("y").isNotNull()).select(
-        "combo", "y", "n", F.posexplode(F.arrays_zip("p", "v")).alias("i", "pair")
-    )
-    long = long.withColumn("k", F.col("i") + 1).join(F.broadcast(table), ["combo", "k"])
-    bin_ = F.round(F.col("pair.p"), quality.AUC_DECIMALS).alias("bin")
-    position = count_below(F.col("pair.v"), F.col("edges"), longest).alias("position")
-    return (
-        long.groupBy("combo", "k", bin_, position)
-        .agg(F.sum("n").alias("n"), F.sum(F.when(F.col("y") == F.col("k"), F.col("n")).otherwise(0)).alias("positives"))
-        .toPandas()
-    )
-
-
-def _mask_counts(rows: DataFrame, spark: object, plans: dict[int, _Plan]) -> dict[int, pd.DataFrame]:
-    """Per combination, records by the vector of positions of all classes; only where there are few such vectors."""
-    table = pd.DataFrame(
-        [(i, plan.cuts.T.tolist()) for i, plan in plans.items()], columns=["combo", "grids"]
-    )
-    grids = spark.createDataFrame(table, "combo int, grids array<array<double>>")  # type: ignore[attr-defined]
-    longest = max(len(plan.grid) for plan in plans.values())
-    positions = F.zip_with("v", "grids", lambda v, e: count_below(v, e, longest)).alias("positions")
-    counted = (
-        rows.where(F.col("y").isNotNull()).join(F.broadcast(grids), "combo")
-        .groupBy("combo", positions).agg(F.sum("n").alias("n"))
-    )
-    limit = (PATTERNS_DRAWN + 1) * len(plans)
-    found = counted.limit(limit).toPandas()
-    if len(found) == limit:
-        found = found.iloc[:0]  # some combination has too many; which ones is not known
-    groups = {i: found[found["combo"] == i] for i in plans if (found["combo"] == i).any()}
-    many = [i for i in plans if len(groups.get(i, ())) > PATTERNS_DRAWN or i not in groups]
-    for i in many:
-        groups[i] = _mask_moments(counted.where(F.col("combo") == i), plans[i])
-    return groups
-
-
-def _mask_moments(counted: DataFrame, plan: _Plan) -> pd.DataFrame:
-    """Sums of n r and n r^2 per threshold of the grid, r = records whose class the prediction would hit."""
-    counts = F.array(*(F.lit(float(x)) for x in plan.classes.counts))
-    long = counted.select("n", "positions", F.explode(F.array(*(F.lit(j) for j in range(len(plan.grid))))).alias("j"))
-    hit = F.zip_with("positions", counts, lambda p, c: F.when(p > F.col("j"), c).otherwise(F.lit(0.0)))
-    r = F.aggregate(hit, F.lit(0.0), lambda a, x: a + x)
-    return long.select("j", "n", r.alias("r")).groupBy("j").agg(
-        F.sum(F.col("n") * F.col("r") * F.col("r")).alias("row_squares")
-    ).toPandas()
-
-
-def _above(plan: _Plan, cells: pd.DataFrame, k: int) -> np.ndarray:
+def _above(plan: Plan, cells: pd.DataFrame, k: int) -> np.ndarray:
     """Records of class k whose value exceeds edge j, for every j."""
     mine = cells[cells["y"] == k + 1]
     counts = np.bincount(mine["position"].to_numpy(dtype=np.int64), weights=mine["n"].to_numpy(dtype=float),
@@ -282,40 +206,60 @@ def _above(plan: _Plan, cells: pd.DataFrame, k: int) -> np.ndarray:
     return np.cumsum(counts[::-1])[::-1][1:]
 
 
-def _rates(plan: _Plan, cells: pd.DataFrame, settings: Intervals, seed: int) -> Result:
+def _draws(
+    plan: Plan, cells: pd.DataFrame, above: Sequence[np.ndarray], sizes: np.ndarray, seed: int, own_means: bool
+) -> np.ndarray | None:
+    """Bootstrap draws of the rate at every threshold, (draws, taus); None where no flag moves."""
+    bootstrap, n = plan.bootstrap, int(sizes.sum())
+    if bootstrap is None or (plan.conditional and not own_means):
+        return None
+    if plan.conditional:
+        found = [_value_cells(plan, cells, k) for k in range(len(sizes))]
+        return resampling.conditional_hits(bootstrap.sizes, found, plan.grid, seed) / n
+    survival = [
+        above[k][np.searchsorted(plan.edges[k], bootstrap.thresholds[:, :, k])] / max(1, size)
+        for k, size in enumerate(sizes)
+    ]
+    if not np.array_equal(sizes, plan.classes.counts):
+        # another table under the original's baselines: its own sizes are drawn, the thresholds stay
+        own = np.random.default_rng(seed + 1).multinomial(n, sizes / n, size=len(bootstrap.sizes))
+        bootstrap = resampling.BootstrapPlan(own, bootstrap.thresholds)
+    return resampling.bootstrap_hits(bootstrap, survival, seed) / n
+
+
+def _value_cells(plan: Plan, cells: pd.DataFrame, k: int) -> resampling.ValueCells:
+    """Records of class k by cell of g over its mean."""
+    mine = cells[cells["y"] == k + 1]
+    place, length = mine["position"].to_numpy(dtype=np.int64), len(plan.edges[k]) + 1
+    n, g, g2 = (np.bincount(place, weights=mine[c].to_numpy(dtype=float), minlength=length) for c in ("n", "g", "g2"))
+    mean = g.sum() / n.sum() if g.sum() > 0 else 1.0
+    return resampling.ValueCells(plan.edges[k], n.astype(np.int64), g / mean, g2 / mean**2)
+
+
+def _rates(plan: Plan, cells: pd.DataFrame, settings: Intervals, seed: int, own_means: bool = False) -> Result:
     """Rates, curve, intervals and class rows."""
     labels = plan.classes.labels
     above = [_above(plan, cells, k) for k in range(len(labels))]
-    sizes = cells.groupby("y")["n"].sum().reindex(range(1, len(labels) + 1), fill_value=0).to_numpy(dtype=np.int64)
+    sizes = _sizes(plan, cells)
     n = int(sizes.sum())
     if not n:
         return Result(ci_method=settings.method)
     at_edge = [np.searchsorted(plan.edges[k], plan.cuts[:, k]) for k in range(len(labels))]
     hits = np.array([above[k][at_edge[k]] for k in range(len(labels))]).astype(np.int64)  # (classes, taus)
-    at = plan.grid.index(plan.combination.threshold)
-    draws = None
-    if plan.bootstrap is not None:
-        survival = [
-            above[k][np.searchsorted(plan.edges[k], plan.bootstrap.thresholds[:, :, k])] / max(1, sizes[k])
-            for k in range(len(labels))
-        ]
-        bootstrap = plan.bootstrap
-        if not np.array_equal(sizes, plan.classes.counts):
-            # another table under the original's baselines: its own sizes are drawn, the thresholds stay
-            own = np.random.default_rng(seed + 1).multinomial(n, sizes / n, size=len(bootstrap.sizes))
-            bootstrap = resampling.BootstrapPlan(own, bootstrap.thresholds)
-        draws = resampling.bootstrap_hits(bootstrap, survival, seed) / n
-    result = Result(n=n, n_at_risk=int(hits[:, at].sum()), ci_method=settings.method,
+    at = plan.at
+    draws = _draws(plan, cells, above, sizes, seed, own_means)
+    result = Result(n=n, n_at_risk=int(hits[:, at].sum()), ci_method=settings.method, place=at,
                     draws=None if draws is None else draws[:, at])
     for j, tau in enumerate(plan.grid):
         total = int(hits[:, j].sum())
+        result.variances.append(variance_of(total, n, None if draws is None else draws[:, j]))
         low, high = _interval(total, n, None if draws is None else draws[:, j], settings)
         result.curve.append({"threshold": tau, "n_at_risk": total, "rapid": total / n, "ci_low": low, "ci_high": high})
     result.ci = (result.curve[at]["ci_low"], result.curve[at]["ci_high"])
     if draws is not None:
         inside = sum(
-            above[k][np.searchsorted(plan.edges[k], plan.atom_window[0, k])]
-            - above[k][np.searchsorted(plan.edges[k], plan.atom_window[1, k])]
+            above[k][np.searchsorted(plan.edges[k], plan.window[0, k])]
+            - above[k][np.searchsorted(plan.edges[k], plan.window[1, k])]
             for k in range(len(labels))
         )
         result.figures["near_threshold"] = float(inside) / n
@@ -330,6 +274,11 @@ def _rates(plan: _Plan, cells: pd.DataFrame, settings: Intervals, seed: int) -> 
             "claims_correct": int(claimed.loc[claimed["y"] == k + 1, "n"].sum()) / made if made else None,
         })
     return result
+
+
+def variance_of(count: int, n: int, draws: np.ndarray | None) -> float:
+    """Of a rate: of its draws, or binomial where flags do not move."""
+    return count / n * (1.0 - count / n) / n if draws is None else float(draws.var(ddof=1))
 
 
 def _interval(
@@ -349,7 +298,7 @@ def _interval(
     return intervals.proportion(count, n, settings.confidence, settings.method)
 
 
-def _exceeding(plan: _Plan, ranks: pd.DataFrame) -> np.ndarray:
+def _exceeding(plan: Plan, ranks: pd.DataFrame) -> np.ndarray:
     """m_k per threshold of the grid: records whose value of class k exceeds its cut; (taus, classes)."""
     exceeding = np.zeros((len(plan.grid), len(plan.classes.labels)), dtype=np.int64)
     for k in range(exceeding.shape[1]):
@@ -360,19 +309,19 @@ def _exceeding(plan: _Plan, ranks: pd.DataFrame) -> np.ndarray:
     return exceeding
 
 
-def _baselines(result: Result, plan: _Plan, exceeding: np.ndarray) -> None:
+def _baselines(result: Result, plan: Plan, exceeding: np.ndarray) -> None:
     """baseline_rate = sum_k n_k m_k / n^2, the exact mean of RAPID when targets are shuffled."""
     sizes = np.array([c["n"] for c in result.classes], dtype=float)
     rates = exceeding @ sizes / float(result.n) ** 2
     for row, rate in zip(result.curve, rates, strict=True):
         row["baseline_rate"] = float(rate)
-    result.baseline_rate = float(rates[plan.grid.index(plan.combination.threshold)])
+    result.baseline_rate = float(rates[plan.at])
 
 
-def _null(result: Result, plan: _Plan, masks: pd.DataFrame, exceeding: np.ndarray, config: Config) -> None:
+def _null(result: Result, plan: Plan, masks: pd.DataFrame, exceeding: np.ndarray, config: Config) -> None:
     """Permutation null at the configured threshold, and the data-driven threshold over the grid."""
     sizes = np.array([c["n"] for c in result.classes], dtype=np.int64)
-    at = plan.grid.index(plan.combination.threshold)
+    at = plan.at
     if "positions" in masks:
         positions = np.array(masks["positions"].tolist(), dtype=np.int64)
         counts = masks["n"].to_numpy(dtype=np.int64)
@@ -411,7 +360,7 @@ def _nulls_from_squares(result: Result, squares: pd.DataFrame, exceeding: np.nda
 
 
 def _quality(
-    result: Result, plan: _Plan, cells: pd.DataFrame, ranks: pd.DataFrame, known: tuple[str, ...]
+    result: Result, plan: Plan, cells: pd.DataFrame, ranks: pd.DataFrame, known: tuple[str, ...]
 ) -> None:
     """Attacker quality, confident claims, and the counts of unseen levels and classes."""
     k = len(plan.classes.labels)

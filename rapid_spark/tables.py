@@ -35,6 +35,7 @@ ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "array<string>": pa.list_(pa.string()),
+    "array<bigint>": pa.list_(pa.int64()),
 }
 
 

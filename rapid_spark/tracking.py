@@ -108,6 +108,29 @@ def check(config: Config) -> None:
         )
 
 
+def is_complete(where: Place, mlflow_run_id: str) -> bool:
+    """Whether a run is there with its children, and closed; False where MLflow does not answer."""
+    from mlflow import MlflowClient
+
+    _be_quick()
+    try:
+        client = MlflowClient(tracking_uri=where.uri)
+        run = client.get_run(mlflow_run_id)
+        children = client.search_runs([run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{mlflow_run_id}'")
+    except Exception:
+        logger.debug("MLflow was asked for a run", exc_info=True)
+        return False
+    return bool(children) and all(r.info.status != "RUNNING" for r in (run, *children))
+
+
+def _be_quick() -> None:
+    # A server that does not answer is given seconds, not the many minutes of MLflow's defaults.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
+    for noisy in ("mlflow", "alembic"):  # their own set-up comes with the import
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+
+
 class Tracker:
     """One parent run of an evaluation and its children.
 
@@ -116,11 +139,23 @@ class Tracker:
         run_id: id of the parent run once it exists.
     """
 
-    def __init__(self, where: Place, config: Config, run_id: str, command: str = "evaluate") -> None:
+    def __init__(
+        self, where: Place, config: Any, run_id: str, command: str = "evaluate", tags: Mapping[str, str] | None = None
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            where: store and experiment.
+            config: settings, of an evaluation or of an audit; logged as parameters.
+            run_id: of the results.
+            command: that was run.
+            tags: of the parent run; an evaluation's are its registry and release.
+        """
         self.where = where
         self.problem: str | None = None
         self.run_id: str | None = None
         self._config, self._evaluation, self._command = config, run_id, command
+        self._tags = dict(tags) if tags is not None else {"registry": config.registry, "release": config.release_id}
         self._client: Any = None
         self._experiment = ""
         self._open: list[str] = []
@@ -131,15 +166,22 @@ class Tracker:
         """Open the store and the parent run, in the background."""
         self._submit(self._begin)
 
-    def log(self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None = None) -> None:
-        """Log what was found, as a child of its registry and release, and wait for it.
+    def log(
+        self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None = None,
+        tags: Mapping[str, str] | None = None, wait: bool = True,
+    ) -> None:
+        """Log what was found, as a child of its registry and release, and wait for it unless told otherwise.
 
         Args:
             assessment: results.
             versions: Delta version by table, as written.
             models: folder with the fitted attackers, where they are to be stored.
+            tags: more tags of the child, such as its verdict; with them no figures are drawn.
+            wait: for MLflow to have taken it; `end` waits in any case.
         """
-        self._wait(self._submit(lambda: self._log(assessment, versions, models)))
+        done = self._submit(lambda: self._log(assessment, versions, models, tags))
+        if wait:
+            self._wait(done)
 
     def log_tables(
         self, tables: Mapping[str, pd.DataFrame], figures: Mapping[str, float | None], tags: Mapping[str, str]
@@ -194,23 +236,17 @@ class Tracker:
             self.problem = self.problem or f"MLflow at {self.where.shown} did not answer within {seconds:.0f} seconds"
 
     def _begin(self) -> None:
-        # A server that does not answer is given seconds, not the many minutes of MLflow's defaults.
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
         from mlflow import MlflowClient
         from mlflow.tracking.context.registry import resolve_tags
 
-        for noisy in ("mlflow", "alembic"):  # their own set-up comes with the import
-            logging.getLogger(noisy).setLevel(logging.ERROR)
+        _be_quick()
         with self._alone():
             self._client = MlflowClient(tracking_uri=self.where.uri)
             self._experiment = self._find_experiment()
         self._close_stale()
-        config = self._config
         tags = {
             "run_id": self._evaluation,
-            "registry": config.registry,
-            "release": config.release_id,
+            **self._tags,
             "command": self._command,
             **{f"version.{k}": v for k, v in library_versions().items()},
         }
@@ -257,36 +293,45 @@ class Tracker:
         for path, value in long.items():
             self._client.log_text(run, dumps(value), f"parameters/{path}.json")
 
-    def _log(self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None) -> None:
-        tags = {"registry": assessment.registry, "release": assessment.release_id}
+    def _log(
+        self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None, more: Mapping[str, str] | None
+    ) -> None:
+        tags = {"registry": assessment.registry, "release": assessment.release_id, **(more or {})}
         child = self._child(f"{assessment.registry} {assessment.release_id}", str(self.run_id), tags)
-        self._client.log_inputs(child, datasets=datasets(assessment.inputs))
+        if assessment.inputs:
+            self._client.log_inputs(child, datasets=datasets(assessment.inputs))
         self._metrics(child, release_metrics(assessment))
         if versions:
             self._client.log_dict(child, strict(dict(versions)), "table_versions.json")
         self._client.log_table(child, plain(assessment.summary), "combinations.json")
         if len(assessment.curve):
             self._client.log_table(child, plain(assessment.curve), "risk_curve.json")
-            self._log_figures(child, assessment)
+            if more is None:
+                self._log_figures(child, assessment)
         if models is not None:
             self._client.log_artifacts(child, str(models), "attackers")
         if self._config.tracking.level == "combination":
             self._log_combinations(assessment, child, tags)
         self._metrics(str(self.run_id), {f"seconds/{key_part(k)}": v for k, v in assessment.seconds.items()})
-        self._close(child, "FINISHED")
+        self._close(child, "FAILED" if set(assessment.summary["status"]) == {"failed"} else "FINISHED")
 
     def _log_figures(self, run: str, assessment: Assessment) -> None:
-        """Curves, attackers and the holdout of the highest figures found; no figure that names classes or levels."""
+        """Figures of the highest findings; classes are named by rank, and no figure names a level."""
         from . import plots
         from .wording import findings
 
+        bare = plots.without_labels(assessment)
         for finding in [f for f in findings(assessment.summary) if f.rate is not None][:MOST_FINDINGS]:
             name = "-".join(key_part(finding.key[c]) for c in ("sensitive_attribute", "qi_set", "measure"))
             drawings = {
-                "risk_curve": plots.draw_curve(assessment, finding),
-                "risk_curve_pooled": plots.draw_curve(assessment, finding, pooled=True),
-                "attackers": plots.draw_attackers(assessment, finding),
-                "holdout": plots.draw_holdout(assessment, finding),
+                "risk_curve": plots.draw_curve(bare, finding),
+                "risk_curve_pooled": plots.draw_curve(bare, finding, pooled=True),
+                "attackers": plots.draw_attackers(bare, finding),
+                "holdout": plots.draw_holdout(bare, finding),
+                "classes": plots.draw_classes(bare, finding),
+                "score": plots.draw_gain(bare, finding),
+                "calibration": plots.draw_calibration(bare, finding),
+                "alone_and_left_out": plots.draw_refits(bare, finding),
             }
             for kind, drawing in drawings.items():
                 if drawing is not None:
@@ -295,6 +340,7 @@ class Tracker:
     def _log_combinations(self, assessment: Assessment, parent: str, tags: dict[str, str]) -> None:
         for row in rows_of(assessment.summary):
             names = {k: str(row[k]) for k in ("replicate", "qi_set", "sensitive_attribute", "attacker", "measure")}
+            names |= {"weighting": "survey"} if row["weighting"] == "survey" else {}
             status = {"status": str(row["status"]), **({"reason": row["reason"]} if row["reason"] else {})}
             run = self._child(" ".join(names.values()), parent, {**tags, **names, **status})
             self._metrics(run, {k: row[k] for k in METRICS})

@@ -74,7 +74,7 @@ def shown(table, *where):
 
 def test_tables_have_the_contracts_columns(found):
     _, result = found
-    assert set(result.tables) == {"risk_subgroups", "risk_patterns", "risk_attribution"}
+    assert set(result.tables) == {"risk_subgroups", "risk_patterns", "risk_attribution", "risk_relations"}
     keys = ["run_id", "registry", "release_id", "replicate", "scored_on", "qi_set", "sensitive_attribute", "measure",
             "attacker", "weighting"]
     figures = ["columns", "level", "n", "n_at_risk", "rapid", "ci_low", "ci_high", "suppressed"]
@@ -190,7 +190,7 @@ def test_relations_and_the_rate_without_what_everybody_knows(found):
     assert (row["n_without"], row["n_at_risk_without"]) == ((~known).sum(), (flags & ~known).sum())
     assert row["rapid_without"] == pytest.approx((flags & ~known).sum() / (~known).sum())
     pairs = rows(result.relations)
-    top = pairs[(pairs["column"] == "town") & (pairs["level"] == "b") & (pairs["class_label"] == "no")].iloc[0]
+    top = pairs[(pairs["quasi_identifier"] == "town") & (pairs["level"] == "b") & (pairs["class_label"] == "no")].iloc[0]
     assert top["known"] and (top["n"], top["n_at_risk"]) == (known.sum(), (flags & known).sum())
     assert top["share_of_flags"] == pytest.approx((flags & known).sum() / flags.sum())
     assert pairs["n_at_risk"].astype(int).is_monotonic_decreasing
@@ -205,6 +205,14 @@ def test_a_wrong_relation_is_refused_with_its_path(text, said):
     with pytest.raises(config.ConfigError, match=said) as error:
         relations.parse_relations([text], list(COLUMNS), classes)
     assert "drivers.exclude_relations" in str(error.value)
+
+
+def test_a_relation_with_a_level_that_nobody_has_is_refused_early(spark):
+    original = spark.createDataFrame([("a", 1.0), ("b", 2.0)], "q0 string, q1 double")
+    known = [relations.Relation("town", "b", "no"), relations.Relation("age", "1 to 2", "no")]
+    relations.check_levels(original, known, {"town": "q0"})
+    with pytest.raises(config.ConfigError, match="drivers.exclude_relations: 'town=bb -> no': 'town' has no level 'bb'"):
+        relations.check_levels(original, [*known, relations.Relation("town", "bb", "no")], {"town": "q0"})
 
 
 def test_a_level_whose_people_share_a_class_is_not_told_by_its_size():

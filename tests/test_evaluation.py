@@ -175,8 +175,10 @@ def test_holdout_shows_a_leak_only_for_members(spark):
 def test_holdout_from_elsewhere_is_called_a_difference_between_populations(spark):
     holdout = people(300, seed=5).assign(id=np.arange(300))
     holdout["age"] += 30
-    found = evaluate(spark, people(), people(seed=1), holdout)
-    assert any("difference between populations" in w for w in found.warnings)
+    both = pd.concat([holdout, people().head(5)])  # and five people are in both tables
+    found = evaluate(spark, people(), people(seed=1), both)
+    said = next(w for w in found.warnings if "difference between populations" in w)
+    assert "5 of 305 holdout records equal an original record" in said and "5 have a key of the original" in said
 
 
 def test_persons_with_several_rows(spark):
@@ -187,6 +189,24 @@ def test_persons_with_several_rows(spark):
     assert found["n_persons"] == 60
     assert found["person_rapid"] == pytest.approx(plain["rapid"]) == pytest.approx(found["rapid"])
     assert found["ci_high"] - found["ci_low"] > 0.95 * (plain["ci_high"] - plain["ci_low"])
+
+
+def test_a_holdout_by_household(spark):
+    """Every person three times over: the difference is as sure as that of the people, not of the rows."""
+    def thrice(frame, prefix):
+        rows = pd.concat([frame.assign(id=frame["id"] + i * 10_000) for i in range(3)])
+        return rows.assign(household=[f"{prefix}{i}" for i in np.tile(np.arange(len(frame)), 3)])
+
+    original, holdout = people(80), people(80, seed=5).assign(id=np.arange(80))
+    settings = {"intervals": {"permutations": 0}, "drivers": {"subgroups": False, "patterns": 0, "attribution": False}}
+    once = evaluate(spark, original, people(seed=1), holdout, **settings).summary
+    found = evaluate(spark, thrice(original, "a"), people(seed=1), thrice(holdout, "b"),
+                     columns={"key": "id", "household": "household"}, **settings).summary
+    one, other = (f[f["scored_on"] == "original"].iloc[0] for f in (once, found))
+    width = [r["holdout_difference_high"] - r["holdout_difference_low"] for r in (one, other)]
+    assert other["holdout_difference"] == pytest.approx(one["holdout_difference"])
+    assert width[1] == pytest.approx(width[0], rel=0.25)
+    assert set(found["n_households"]) == {80}
 
 
 def test_prevalence_within_strata(spark):

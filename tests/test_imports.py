@@ -12,30 +12,39 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # From the bottom up: a module imports from lower rows only; modules of one row may import each other where the
 # sub-package is one idea.
 ROWS = (
-    ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality", "frames", "nearest"),
-    ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters"),
-    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
-    ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
-    ("profiles", "relations", "report", "roles", "store", "summary"),
-    ("agreement", "continuous", "continuous_null", "drivers"),
-    ("normalise",),
+    ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds",
+     "quality", "frames", "taskvalues", "nearest", "glossary"),
+    ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters", "distributions", "weights"),
+    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
+     "wording", "publishing", "granularity"),
+    ("interruption", "spreading", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "policy",
+     "evidence"),
+    ("thresholds", "joint"),
+    ("aggregates",),
+    ("profiles", "relations", "report", "roles", "store", "studies", "summary", "markdown"),
+    ("agreement", "continuous", "continuous_null", "drivers", "microdata", "history", "recode",
+     "upkeep", "latetracking"),
+    ("generation", "normalise"),
     ("counts",),
-    ("findings",),
+    ("findings", "overlap"),
     ("schema",),
-    ("training", "shared_columns"),
+    ("training", "survey", "decisions", "shared_columns"),
     ("control", "models", "pipeline"),
     ("rows",),
     ("evaluation",),
     ("attack", "disclosure", "utility"),
     ("preparation",),
-    ("run",),
+    ("run", "releases"),
     ("recording",),
     ("sweep",),
+    ("surface",),
+    ("audit", "federation"),
+    ("advice",),
     ("cli",),
     ("__main__",),
 )
 WITHOUT_SPARK = ("config", "attackers", "policy", "reaedp")
-MAY_USE_SPARK = {"reaedp/histogram.py", "reaedp/plausible.py"}
+MAY_USE_SPARK = {"reaedp/histogram.py", "reaedp/curves.py"}
 CLASSIC_ONLY = re.compile(r"sparkContext|\b_jvm\b|\b_jsc\b|\.rdd\b|\b_jdf\b|SparkContext")
 
 

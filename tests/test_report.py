@@ -18,7 +18,7 @@ import pytest
 
 from rapid_spark import plots, report
 from rapid_spark.results import SUMMARY
-from rapid_spark.wording import findings
+from rapid_spark.wording import INTERVAL_MEANING, findings
 
 NASTY = "<script>alert('x')</script> & \"quoted\" – Ärzte $x_1$ 医師"
 COUNTRIES = [f"Country number {i} with a rather long name, also known as {NASTY if i == 3 else 'other'}" for i in range(41)]
@@ -50,7 +50,7 @@ def adult_like(n: int = 32_561, seed: int = 1) -> report.ReportData:
     b = np.where(y == 1, y.mean(), 1 - y.mean())
     people = {c: rng.integers(0, len(levels), n) for c, levels in COLUMNS.items()}
     tables: dict[str, list[dict[str, Any]]] = {
-        t: [] for t in ("risk_summary", "risk_curve", "risk_classes", "risk_subgroups", "risk_attribution", "gain_histogram")
+        f"risk_{t}": [] for t in ("summary", "curve", "classes", "subgroups", "attribution", "distributions", "relations")
     }
     for attacker, skill in ATTACKERS.items():
         for copy in (1, 2, 3, 0):
@@ -61,6 +61,12 @@ def adult_like(n: int = 32_561, seed: int = 1) -> report.ReportData:
     failed = {**KEY, "attacker": "lm", "replicate": 1, "status": "undefined", "target_type": "categorical",
               "threshold": 0.3, "reason": f"lm predicts numbers, income has classes {NASTY}"}
     tables["risk_summary"].append(failed)
+    base = {"scored_on": "original", "qi_set": "all", "n": n, "sensitive_attribute": None, "attacker": None, "replicate": None}
+    tables["risk_joint"] = [
+        {**base, "across": "attackers", "sensitive_attribute": "income", "replicate": 1, "combinations": 4,
+         "share_any": 0.81, "share_all": 0.55, "mean_count": 2.9},
+        {**base, "across": "everything", "combinations": 12, "share_any": 0.9, "share_all": 0.4, "mean_count": 8.1},
+    ]
     settings = {"registry": "adult", "quasi_identifiers": list(COLUMNS), "training": {"seed": 7}, "threshold": {"tau": {}},
                 "sensitive_attributes": [{"name": "income", "type": "categorical", "missing": None}]}
     return report.ReportData(
@@ -93,7 +99,8 @@ def _add(tables: dict[str, list[dict[str, Any]]], key: dict[str, Any], y: np.nda
                 "majority_rate": 0.759, "n_train": n, "n_dropped": 0, "n_unseen_level": 3, "n_unseen_class": 0, "seed": 7,
                 "status": "ok", "reason": None, "fit_seconds": 12.3, "score_seconds": 1.2, "original_digest": "a" * 64,
                 "release_digest": "b" * 64, "settings_digest": "c" * 64, "package_version": "0.1.0", "n_release": n,
-                "quasi_identifiers": list(COLUMNS), "population_reference": hits / n - 0.012, "copy_ceiling": 0.93,
+                "quasi_identifiers": list(COLUMNS), "population_reference": hits / n - 0.012, "copy_ceiling": 0.93, "n_without_known": n - 900,
+                "rapid_without_known": (hits - 800) / (n - 900),
             })
     flags = g > b + 0.3 * (1 - b)
     for k, label in enumerate(LABELS):
@@ -102,8 +109,18 @@ def _add(tables: dict[str, list[dict[str, Any]]], key: dict[str, Any], y: np.nda
                                        "n": len(mine), "n_at_risk": int(mine.sum()), "rapid": mine.mean(),
                                        "mean_true_prob": g[y == k].mean(), "n_confident_claims": 5, "claims_correct": 0.8})
         counts, edges = np.histogram(gain[y == k].clip(-3, 1), bins=np.arange(-3, 1.01, 0.1))
-        tables["gain_histogram"] += [{**key, "class_label": label, "bin_low": lo, "bin_high": hi, "n": int(c)}
-                                     for c, lo, hi in zip(counts, edges, edges[1:], strict=False)]
+        tables["risk_distributions"] += [
+            {**key, "kind": "score", "class_label": label, "bin_low": lo, "bin_high": hi, "n": int(c)}
+            for c, lo, hi in zip(counts, edges, edges[1:], strict=False)
+        ]
+        said = p1 if k else 1 - p1
+        tables["risk_distributions"] += [
+            {**key, "kind": "calibration", "class_label": label, "bin_low": low, "bin_high": low + 0.1,
+             "n": int(inside.sum()), "mean_prob": said[inside].mean(), "observed": (y[inside] == k).mean()}
+            for low in np.arange(0, 1, 0.1) if (inside := (said >= low) & (said < low + 0.1)).any()
+        ]
+    tables["risk_relations"].append({**key, "quasi_identifier": "relationship", "level": "Husband", "class_label": LABELS[0],
+                                     "known": True, "n": 900, "n_at_risk": 800, "rapid": 800 / 900, "share_of_flags": 0.1})
     for column, levels in COLUMNS.items():
         for i, level in enumerate(levels):
             mine = flags[people[column] == i]
@@ -230,13 +247,23 @@ def test_the_finding_comes_first_with_what_the_interval_means(page: Page, data: 
     finding = findings(data.summary, True)[0]
     words = page.words.replace("\N{NO-BREAK SPACE}", " ")
     assert all(sentence in words for sentence in (*finding.sentences, finding.control or ""))
-    assert report.wording.INTERVAL_MEANING in words and "holds figures and no verdict" in words
+    assert INTERVAL_MEANING in words and "holds figures and no verdict" in words
+
+
+def test_no_class_or_level_is_named_where_none_may_be(data: report.ReportData) -> None:
+    bare = plots.without_labels(data)
+    finding = findings(bare.summary)[0]
+    drawn = [plots.draw_classes(bare, finding), plots.draw_gain(bare, finding), plots.draw_calibration(bare, finding),
+             plots.draw_refits(bare, finding)]
+    text = html.unescape(" ".join(plots.svg(d, f"b{i}") for i, d in enumerate(drawn) if d is not None))
+    assert all(drawn) and "class 1" in text and "class 2" in text
+    assert not any(value in text for value in (*LABELS, "Husband", "Private", "Never-married"))
 
 
 def test_sections_grow_by_functions_and_leave_out_what_is_not_there(data: report.ReportData) -> None:
     bare = replace(data, tables={"risk_summary": data.summary}, warnings=())
     anchors = {a.get("id") for a in Page(report.render(bare)).all("section")}
-    assert anchors == {"finding", "combinations", "attackers", "holdout", "how", "limits"}
+    assert anchors == {"finding", "combinations", "attackers", "drivers", "holdout", "tested", "how", "limits"}
     more = (*report.SECTIONS, ("extra", "Singling out", lambda page: report.note(f"{len(page.found)} <findings>")))
     assert "1 &lt;findings&gt;" in report.render(bare, more)
 

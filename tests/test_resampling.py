@@ -63,3 +63,37 @@ def test_p_value_counts_the_observed_draw():
 )
 def test_fixed_sequence_stops_at_the_first_failure(observed, expected):
     assert fixed_sequence([0.0, 0.1, 0.2, 0.3], observed, [0.5] * 4) == expected
+
+
+def conditional_cells(g, taus):
+    x = g / g.mean()
+    edges = resampling.conditional_edges(taus, x.std(), len(x))
+    place = np.searchsorted(edges, x)
+    sums = [np.bincount(place, weights=w, minlength=len(edges) + 1) for w in (np.ones(len(x)), x, x * x)]
+    return resampling.ValueCells(edges, sums[0].astype(np.int64), sums[1], sums[2])
+
+
+@pytest.mark.parametrize("atoms", [False, True])
+def test_conditional_bootstrap_agrees_with_resampling_records(atoms):
+    p, y = scores(n=300)
+    g = p[np.arange(300), y].round(1 if atoms else 12)
+    taus = [0.75, 1.0, 1.25]
+    sizes = np.random.default_rng(1).multinomial(300, np.bincount(y) / 300, size=4000)
+    fast = resampling.conditional_hits(sizes, [conditional_cells(g[y == k], taus) for k in range(3)], taus, seed=2) / 300
+    rng = np.random.default_rng(3)
+
+    def rates(i):
+        h, z = g[i], y[i]
+        mean = np.bincount(z, h, 3) / np.bincount(z, minlength=3)
+        return [np.mean(h / mean[z] > t) for t in taus]
+
+    naive = np.array([rates(rng.integers(0, 300, 300)) for _ in range(4000)])
+    np.testing.assert_allclose(fast.mean(axis=0), naive.mean(axis=0), atol=6 * np.sqrt(2) * naive.std(axis=0).max() / np.sqrt(4000))
+    np.testing.assert_allclose(fast.std(axis=0), naive.std(axis=0), rtol=0.08)
+    assert np.all(np.diff(fast, axis=1) <= 0)
+
+
+def test_conditional_bootstrap_where_all_are_alike():
+    cells = [conditional_cells(np.full(20, 0.5), [0.5, 1.25])]
+    hits = resampling.conditional_hits(np.full((5, 1), 20), cells, [0.5, 1.25], seed=1)
+    assert hits.tolist() == [[20, 0]] * 5

@@ -88,8 +88,35 @@ def test_other_measures_equal_plain_numpy(spark, three_classes):
     mean = np.array([g[y == k].mean() for k in range(3)])
     rcs, _ = summarise(spark, labels, p, "abc", measures=["rcs_conditional"])
     assert rcs.n_at_risk == (g / mean[y] > 1.25).sum()
+    rng = np.random.default_rng(6)
+    naive = []
+    for _ in range(3000):
+        i = rng.integers(0, 80, 80)
+        centre = np.bincount(y[i], g[i], 3) / np.bincount(y[i], minlength=3)
+        naive.append(np.mean(g[i] > 1.25 * centre[y[i]]))
+    assert rcs.draws.mean() == pytest.approx(np.mean(naive), abs=0.01)
+    assert rcs.draws.std() == pytest.approx(np.std(naive), rel=0.1)
     nce, _ = summarise(spark, labels, p, "abc", measures=["nce"])
     assert nce.n_at_risk == (1 + np.log(np.maximum(g, 1e-10)) / np.log(3) > 0.6).sum()
+
+
+def test_histogram_and_calibration_hold_the_counts(spark, three_classes):
+    labels, y, p = three_classes
+    rows = summarise(spark, labels, p, "abc", drivers={"min_cell_count": 4})[0].distributions
+    b, g = np.bincount(y) / 80, p[np.arange(80), y]
+    r = (g - b[y]) / (1 - b[y])
+    for row in rows:
+        k = "abc".index(row["class_label"])
+        if row["kind"] == "score":
+            low = -np.inf if row["bin_low"] == pytest.approx(-b[k] / (1 - b[k])) else row["bin_low"]
+            assert row["n"] == ((r[y == k] > low) & (r[y == k] <= row["bin_high"])).sum() >= 4
+        else:
+            inside = (p[:, k] >= row["bin_low"]) & (p[:, k] <= row["bin_high"])
+            assert (row["n"], row["observed"]) == (inside.sum(), pytest.approx((y[inside] == k).mean()))
+            assert row["mean_prob"] == pytest.approx(p[inside, k].mean(), abs=1e-4)
+    scores = [row for row in rows if row["kind"] == "score"]
+    assert sum(row["n"] for row in scores) == 80
+    assert sum(row["n"] for row in scores if row["bin_low"] >= 0.3) == (r > 0.3).sum()
 
 
 def test_class_absent_from_the_release_is_counted(spark):
@@ -111,6 +138,19 @@ def test_continuous_errors_equal_plain_numpy(spark, kind):
     assert result.n_at_risk == (e < settings.threshold.tolerance).sum()
     assert result.figures["mae"] == pytest.approx(abs(y - guess).mean())
     assert result.figures["r2"] == pytest.approx(1 - ((y - guess) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+
+
+def test_the_spread_of_a_normalised_error_is_drawn_with_the_sample(spark):
+    rng = np.random.default_rng(8)
+    y = rng.lognormal(0, 0.8, 200)
+    guess = y + rng.normal(0, 0.4, 200)
+    settings = config.parse({"threshold": {"error": "normalised", "tolerance": 0.3}})
+    c, frame = combination("normalised", 0.3, "continuous"), continuous_frame(spark, y, guess)
+    result = summarise_continuous(frame, [c], spreads(frame, {"y": "s0"}, settings.threshold), settings)[0]
+    naive = np.array([(error(y[i], guess[i], "normalised") < 0.3).mean() for i in rng.integers(0, 200, (4000, 200))])
+    assert result.draws.mean() == pytest.approx(naive.mean(), abs=0.01)
+    assert result.draws.std() == pytest.approx(naive.std(), rel=0.1)
+    assert naive.std() > 1.3 * np.sqrt(result.rapid * (1 - result.rapid) / 200)  # so a binomial interval is too short
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "stabilised_relative", "relative", "absolute"])

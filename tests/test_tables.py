@@ -24,10 +24,16 @@ KEYS = {
     "risk_subgroups": {*COMBINATION, "weighting", "columns", "level"},
     "risk_patterns": {*COMBINATION, "weighting", "columns", "level"},
     "risk_attribution": {*COMBINATION, "weighting", "term", "kind"},
+    "risk_distributions": {*COMBINATION, "weighting", "kind", "class_label", "bin_low", "bin_high"},
+    "risk_relations": {*COMBINATION, "weighting", "quasi_identifier", "level", "class_label"},
+    "risk_joint": {"run_id", "registry", "release_id", "scored_on", "qi_set", "across"},
     "audit_verdicts": {"run_id", "registry", "release_id", "rule", "verdict"},
     "release_decisions": {"run_id", "registry", "release_id", "outcome", "decided_by", "decided_at"},
     "risk_attacks": {"run_id", "release_id", "attack", "attacker", "status"},
     "release_utility": {"run_id", "release_id", "measure"},
+    "disclosure_measures": {"run_id", "release_id", "name", "status"},
+    "audit_comparison": {"run_id", "registry", "release_id", "sensitive_attribute", "attacker"},
+    "exports": {"run_id", "registry", "release_id", "exported_at"},
     "dp_ledger": {"entry_id", "dataset", "mechanism", "adjacency", "entered_at", "state"},
 }
 
@@ -49,6 +55,8 @@ def test_keys_are_not_null():
 def test_result_columns_are_those_of_the_tables():
     results = pytest.importorskip("rapid_spark.results")
     declared = {"risk_summary": results.SUMMARY, "risk_curve": results.CURVE, "risk_classes": results.CLASSES}
+    joint, drivers = pytest.importorskip("rapid_spark.joint"), pytest.importorskip("rapid_spark.drivers")
+    declared |= {"risk_distributions": results.DISTRIBUTIONS, "risk_joint": joint.COLUMNS, "risk_relations": drivers.RELATIONS}
     for name, columns in {**declared, "risk_records": results.RECORDS}.items():
         assert set(columns) == set(tables()[name].columns)
 

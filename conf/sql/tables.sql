@@ -123,7 +123,11 @@ CREATE TABLE IF NOT EXISTS risk_summary (
   n_households bigint COMMENT 'households, where columns.household is configured',
   household_rapid double COMMENT 'share of households with any record at risk',
   household_ci_low double COMMENT 'lower end of its Wilson interval',
-  household_ci_high double COMMENT 'upper end of its Wilson interval'
+  household_ci_high double COMMENT 'upper end of its Wilson interval',
+  n_without_known bigint COMMENT 'records in none of the relations that everybody knows (drivers.exclude_relations); null when suppressed',
+  rapid_without_known double COMMENT 'share of these at risk',
+  n_effective double COMMENT 'records that would give the variance of the rate if flags were independent; the interval at any confidence follows',
+  weight_sum double COMMENT 'survey weights of the records in n together; null where unweighted'
 ) USING delta
 PARTITIONED BY (run_id)
 COMMENT 'One row per combination, also when it could not be computed'
@@ -258,6 +262,79 @@ COMMENT 'Which quasi-identifiers carry the risk, per combination'
 TBLPROPERTIES ('rapid.schema_version' = '1');
 ALTER TABLE risk_attribution ADD CONSTRAINT known_kind CHECK (kind in ('coefficient', 'marginal_effect', 'alone', 'left_out'));
 
+CREATE TABLE IF NOT EXISTS risk_distributions (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  kind string NOT NULL COMMENT 'score (its histogram by true class) or calibration (probability said against share found)',
+  class_label string NOT NULL COMMENT 'class of the sensitive attribute',
+  bin_low double NOT NULL COMMENT 'lower end of the bin, not in it (calibration: in it)',
+  bin_high double NOT NULL COMMENT 'upper end of the bin',
+  n bigint COMMENT 'records in the bin; bins are joined until none could tell of a person',
+  mean_prob double COMMENT 'calibration: mean probability given to the class',
+  observed double COMMENT 'calibration: share of the records whose class it is'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'How scores are spread by true class, and how far the attacker can be believed, per combination'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_distributions ADD CONSTRAINT known_kind CHECK (kind in ('score', 'calibration'));
+
+CREATE TABLE IF NOT EXISTS risk_relations (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  replicate int NOT NULL COMMENT 'copy of the release the attacker trained on, 1 to m; 0 for all copies together',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  attacker string NOT NULL COMMENT 'attacker of the suite',
+  measure string NOT NULL COMMENT 'definition of the score',
+  weighting string NOT NULL COMMENT 'none or survey',
+  quasi_identifier string NOT NULL COMMENT 'column of the relation',
+  level string NOT NULL COMMENT 'its level, or bin of a numeric one',
+  class_label string NOT NULL COMMENT 'class of the sensitive attribute',
+  known boolean NOT NULL COMMENT 'whether drivers.exclude_relations names it as known to everybody',
+  n bigint NOT NULL COMMENT 'records of the level and class with a defined outcome',
+  n_at_risk bigint NOT NULL COMMENT 'those of them at risk',
+  rapid double COMMENT 'share of them at risk',
+  share_of_flags double COMMENT 'share of all records at risk that they are'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Pairs of level and class that carry most records at risk; pairs that could tell of a person are left out'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_relations ADD CONSTRAINT rapid_is_a_share CHECK (rapid is null or rapid between 0 and 1);
+
+CREATE TABLE IF NOT EXISTS risk_joint (
+  run_id string NOT NULL COMMENT 'evaluation',
+  registry string NOT NULL COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release under evaluation',
+  scored_on string NOT NULL COMMENT 'original or holdout',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  across string NOT NULL COMMENT 'what is taken together: attributes, attackers, replicates, or everything',
+  sensitive_attribute string COMMENT 'the one attribute; null where it is taken over',
+  attacker string COMMENT 'the one attacker; null where it is taken over',
+  replicate int COMMENT 'the one copy, 0 for all copies together; null where it is taken over',
+  combinations int NOT NULL COMMENT 'outcomes per record that are taken together',
+  n bigint NOT NULL COMMENT 'records with an outcome in any of them',
+  n_any bigint NOT NULL COMMENT 'records at risk in at least one',
+  share_any double COMMENT 'share of records at risk in at least one',
+  n_all bigint NOT NULL COMMENT 'records at risk in each in which their outcome is defined',
+  share_all double COMMENT 'share of records at risk in each in which their outcome is defined',
+  mean_count double COMMENT 'mean number in which a record is at risk',
+  counts array<bigint> NOT NULL COMMENT 'records at risk in exactly 0, 1, 2 and so on of them'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Records at risk in any, in all and in how many of several attributes, attackers and replicates'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE risk_joint ADD CONSTRAINT shares CHECK ((share_any is null or share_any between 0 and 1) and (share_all is null or share_all between 0 and 1));
+
 CREATE TABLE IF NOT EXISTS audit_verdicts (
   run_id string NOT NULL COMMENT 'audit or evaluation',
   registry string NOT NULL COMMENT 'registry the release was made from',
@@ -277,6 +354,37 @@ PARTITIONED BY (run_id)
 COMMENT 'What a policy says of each release, rule by rule'
 TBLPROPERTIES ('rapid.schema_version' = '1');
 ALTER TABLE audit_verdicts ADD CONSTRAINT known_verdict CHECK (verdict in ('pass', 'review', 'fail', 'not_evaluated'));
+
+CREATE TABLE IF NOT EXISTS audit_comparison (
+  run_id string NOT NULL COMMENT 'audit',
+  registry string NOT NULL COMMENT 'registry that is compared with others',
+  release_id string NOT NULL COMMENT 'its latest release in the audit',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  measure string NOT NULL COMMENT 'definition of the score',
+  attacker string NOT NULL COMMENT 'attacker, with the same settings for all registries',
+  n bigint COMMENT 'records with a defined outcome',
+  rapid double COMMENT 'share of them at risk; a mean over copies',
+  ci_low double COMMENT 'lower end of its interval',
+  ci_high double COMMENT 'upper end of its interval',
+  standardised double COMMENT 'share at risk if the registry had the common distribution of quasi-identifiers',
+  standardised_low double COMMENT 'lower end of its interval',
+  standardised_high double COMMENT 'upper end of its interval',
+  coverage double COMMENT 'share of the common distribution in strata that every registry fills',
+  compared_with string COMMENT 'the registry, or the mean of the others, the differences are to',
+  difference double COMMENT 'rapid minus that of what it is compared with',
+  difference_low double COMMENT 'lower end of its interval',
+  difference_high double COMMENT 'upper end of its interval',
+  standardised_difference double COMMENT 'the same of the standardised rates',
+  standardised_difference_low double COMMENT 'lower end of its interval',
+  standardised_difference_high double COMMENT 'upper end of its interval',
+  note string COMMENT 'why there is no comparison, or none of standardised rates',
+  evaluated_at timestamp COMMENT 'time of the evaluation, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Registries of an audit side by side, raw and standardised to one distribution of quasi-identifiers'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE audit_comparison ADD CONSTRAINT rates_are_shares CHECK ((rapid is null or rapid between 0 and 1) and (standardised is null or standardised between 0 and 1));
 
 CREATE TABLE IF NOT EXISTS release_decisions (
   run_id string NOT NULL COMMENT 'evaluation or audit the decision rests on',
@@ -384,9 +492,21 @@ CREATE TABLE IF NOT EXISTS dp_ledger (
   sensitivity double COMMENT 'sensitivity the noise was calibrated to',
   parameters string COMMENT 'declared parameters as JSON; nothing read off the data',
   entered_at timestamp NOT NULL COMMENT 'time of the row, UTC',
-  state string NOT NULL COMMENT 'entered (before the noise) or drawn'
+  state string NOT NULL COMMENT 'entered (before the noise) and drawn (after the release is stored), two rows per entry; budget: the row that sets a limit'
 ) USING delta
 COMMENT 'What was spent on each dataset, append-only'
-TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');
-ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn'));
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true', 'delta.isolationLevel' = 'Serializable');
+ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn', 'budget'));
 ALTER TABLE dp_ledger ADD CONSTRAINT known_adjacency CHECK (adjacency in ('add_remove', 'replace'));
+
+CREATE TABLE IF NOT EXISTS exports (
+  run_id string NOT NULL COMMENT 'run whose figures were exported',
+  registry string NOT NULL COMMENT 'registry the figures are about',
+  release_id string NOT NULL COMMENT 'release the figures are about',
+  rounding int COMMENT 'base of the rounded counts; null for exact ones',
+  min_cell_count int COMMENT 'counts of fewer people were withheld',
+  sha256 string COMMENT 'digest of the file',
+  exported_at timestamp NOT NULL COMMENT 'time of the export, UTC'
+) USING delta
+COMMENT 'Figures that left the store, append-only: what is exported next is held against them'
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');

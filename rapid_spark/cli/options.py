@@ -51,19 +51,17 @@ def _commas(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[str
         raise click.BadParameter("expected names separated by commas; a name with a comma stands in quotes") from None
 
 
-output_options = together(
-    click.option(
-        "--format",
-        "output",
-        type=click.Choice(FORMATS),
-        default="table",
-        show_default=True,
-        help="Form of the result on standard output.",
-    ),
-    _switch("--quiet", "No progress."),
-    _switch("--debug", "Traces and Spark's own log on standard error; they may show values of the tables."),
-    _switch("--log-json", "Progress and messages as JSON lines on standard error."),
-)
+def output_as(formats: Sequence[str], text: str) -> Callable[[F], F]:
+    """`--format` with these choices, the first by default, and the switches of every command."""
+    return together(
+        click.option("--format", "output", type=click.Choice(formats), default=formats[0], show_default=True, help=text),
+        _switch("--quiet", "No progress."),
+        _switch("--debug", "Traces and Spark's own log on standard error; they may show values of the tables."),
+        _switch("--log-json", "Progress and messages as JSON lines on standard error."),
+    )
+
+
+output_options = output_as(FORMATS, "Form of the result on standard output.")
 store_option = click.option(
     "--store",
     metavar="PLACE",

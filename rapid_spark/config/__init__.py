@@ -3,6 +3,9 @@
 from .base import ConfigError, Model, Name, Share, check_identifier, parse_as, suggest
 from .evaluation import Config, parse_attribute, settings_json
 from .loading import load, load_as, parse, parse_set, read
+from .policy import Context, Limit, Limits, Policy, Quality
+from .recode import Bands, Hierarchy, Mask, Recode
+from .search import Search
 from .sections import (
     ERRORS,
     MEASURES,
@@ -12,6 +15,7 @@ from .sections import (
     Disclosure,
     Drivers,
     Intervals,
+    Publish,
     SensitiveAttribute,
     Session,
     Store,
@@ -22,8 +26,9 @@ from .sections import (
 )
 
 __all__ = [
-    "Attacker", "Baseline", "Columns", "Config", "ConfigError", "Disclosure", "Drivers", "ERRORS", "Intervals",
-    "MEASURES", "Model", "Name", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking",
-    "Training", "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read",
-    "settings_json", "suggest",
+    "ERRORS", "MEASURES", "Attacker", "Bands", "Baseline", "Columns", "Config", "ConfigError", "Context", "Disclosure",
+    "Drivers", "Hierarchy", "Intervals", "Limit", "Limits", "Mask", "Model", "Name", "Policy", "Publish", "Quality",
+    "Recode", "Search", "SensitiveAttribute", "Session", "Share", "Store", "Table", "Threshold", "Tracking", "Training",
+    "check_identifier", "load", "load_as", "parse", "parse_as", "parse_attribute", "parse_set", "read", "settings_json",
+    "suggest",
 ]

@@ -16,7 +16,16 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class ConfigError(ValueError):
-    """The user's configuration or command line is at fault; the text names path, value kind and remedy."""
+    """The user's configuration or command line is at fault; the text names path, value kind and remedy.
+
+    Example:
+        >>> from rapid_spark import ConfigError, load
+        >>> try:
+        ...     load(overrides={"training.seeed": 7})
+        ... except ConfigError as error:
+        ...     print("training.seeed" in str(error))
+        True
+    """
 
 
 class Model(BaseModel):

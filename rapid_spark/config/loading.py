@@ -19,6 +19,13 @@ def load(path: str | Path | None = None, overrides: Mapping[str, Any] | None = N
 
     Raises:
         ConfigError: with every fault found, one a line, each under its path.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from rapid_spark import load
+        >>> _ = Path("rapid.yml").write_text("quasi_identifiers: [age, gender]\\nsensitive_attributes: [income]\\n")
+        >>> load("rapid.yml", {"training.seed": 7}).training.seed
+        7
     """
     return load_as(Config, path, overrides)
 

@@ -173,6 +173,12 @@ class Drivers(Model):
     exclude_relations: tuple[str, ...] = Field((), description="'column=level -> class' that everybody knows")
 
 
+class Publish(Model):
+    """How figures leave the house, in reports and exports; what they tell of few people (min_cell_count) is withheld."""
+
+    rounding: int | None = Field(None, ge=2, le=1000, description="round counts of people to multiples of this")
+
+
 class Disclosure(Model):
     """Classical measures, attacks on records and utility, beside RAPID."""
 
@@ -199,6 +205,9 @@ class Training(Model):
     max_train_rows: int = Field(500_000, ge=10, description="release rows used; above it a stratified seeded sample")
     seed: int = Field(20260, ge=0, lt=2**31)
     replicates: Literal["each", "pooled", "both"] = "both"
+    fit_on: Literal["driver", "executors"] = Field(
+        "driver", description="executors: combinations, and groups of a forest's trees, as Spark tasks; for clusters"
+    )
     references: bool = Field(False, description="also population_reference and copy_ceiling")
 
 
