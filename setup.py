@@ -27,6 +27,8 @@ SPARK = ["pyspark[connect]>=4.0,<4.4", "pandas<3"]
 # Spark and Delta that belong together; the newest of each do not.
 DELTA = ["pyspark[connect]==4.2.0", "delta-spark==4.4.0", "pandas<3"]
 RELEASE = ["opendp>=0.16,<0.17", "dp-accounting>=0.6,<0.7"]
+# Not part of this package's licence: SDV has its own (Business Source License). CTGAN and TVAE bring PyTorch.
+SDV = ["sdv>=2,<3"]
 LOCAL = ["mlflow>=3.8,<4", "skops>=0.11,<1", *RELEASE]
 TEST = [
     *DELTA,
@@ -61,7 +63,7 @@ setup(
     },
     include_package_data=False,
     install_requires=CORE,
-    extras_require={"spark": SPARK, "delta": DELTA, "local": LOCAL, "release": RELEASE, "test": TEST},
+    extras_require={"spark": SPARK, "delta": DELTA, "local": LOCAL, "release": RELEASE, "sdv": SDV, "test": TEST},
     entry_points={
         "console_scripts": [
             "rapid-spark = rapid_spark.cli:main",

@@ -1,6 +1,6 @@
 """Whole `evaluate` against the plain scikit-learn program, as ratios measured in one run on one machine.
 
-    python benchmarks/evaluate_at_size.py --records 1000000 10000000 [--trees 500] [--distinct] [--json FILE]
+    python benchmarks/evaluate_at_size.py --records 1000000 10000000 [--trees 500] [--distinct | --half] [--json FILE]
 
 For each size: seconds by stage, the ratio to the plain program, and the peak memory of the driver's JVM, the driver's
 Python and the Python workers. Spark's start and all writes are included.
@@ -56,7 +56,7 @@ def _watch(process: subprocess.Popen[str], peaks: dict[str, float]) -> None:
 def measure(records: int, a: argparse.Namespace, folder: Path) -> dict[str, object]:
     """Both programs on one population."""
     make = [sys.executable, str(HERE / "population.py"), str(folder), "--records", str(records)]
-    subprocess.run([*make, *(["--distinct"] if a.distinct else [])], check=True)
+    subprocess.run([*make, *(f"--{shape}" for shape in ("distinct", "half") if getattr(a, shape))], check=True)
     output, _, plain_peaks = run([
         sys.executable, str(HERE / "plain.py"), str(folder), "--trees", str(a.trees),
         "--limit", str(200_000 if records > 3_000_000 else 3_000_000),
@@ -82,6 +82,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--trees", type=int, default=500)
     parser.add_argument("--distinct", action="store_true", help="a continuous quasi-identifier: no pattern repeats")
+    parser.add_argument("--half", action="store_true", help="one pattern holds half of the records")
     parser.add_argument("--option", action="append", default=[], help="passed on to evaluate")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     a = parser.parse_args()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .config import Config, SensitiveAttribute
+from .granularity import fitting, shown
 from .kinds import (
     BOOLEAN,
     CODE,
@@ -36,11 +37,13 @@ class Seen:
         table: how messages name the table.
         column: what was seen of it.
         is_empty: looks whether it has no value at all; asked only where the tables disagree.
+        labels: some of its values as text; asked only where the tables disagree.
     """
 
     table: str
     column: ColumnType
     is_empty: Callable[[], bool] = field(default=lambda: False, repr=False)
+    labels: Callable[[], list[str]] = field(default=lambda: [], repr=False)
 
     @property
     def spoken(self) -> str:
@@ -166,8 +169,8 @@ def _kind(
     differing = [s for s in differing if not s.is_empty()]
     for other in differing:
         notes.faults.append(
-            f"{name!r}: {seen[0].spoken}, {other.spoken}{_why(kind, other.column)}. Make them the same, or declare "
-            f"{remedy}"
+            f"{name!r}: {seen[0].spoken}, {other.spoken}{_why(kind, other.column)}. {_recode(name, kind, other)}Make "
+            f"them the same, or declare {remedy}"
         )
     return None if differing else kind
 
@@ -213,6 +216,14 @@ def _why(kind: str, other: ColumnType) -> str:
         f" ({count} of {other.n_present} values are no numbers{_marked(other)}; if they mean missing, declare "
         "columns.missing_codes)"
     )
+
+
+def _recode(name: str, kind: str, other: Seen) -> str:
+    """The recode that would turn the original's numbers into another table's texts, if its labels tell."""
+    if FAMILIES[kind] != "number" or other.column.stored.kind != "string":
+        return ""
+    found = fitting(other.labels(), numeric=True)
+    return f"These look like recoded numbers: recode: {{{name}: {shown(found)}}} does so to the original. " if found else ""
 
 
 def _with_commas(column: ColumnType) -> bool:

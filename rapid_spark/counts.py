@@ -29,12 +29,14 @@ class ColumnFigures:
         n_infinite: those of them whose value is infinite.
         constant: whether all values are one, in a table of real people.
         distinct: about how many different values, of a category or target in a table of real people; else 0.
+        levels: sketch of the levels of a categorical quasi-identifier.
     """
 
     n_missing: int
     n_infinite: int
     constant: bool
     distinct: int
+    levels: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def count_real(
     content |= {f"column {v.decision.name}": v.column for v in plan.variables}
     numeric = {v.column for v in plan.variables if v.numeric} | {"weight"}
     sums = digest.row_sums([_filled(content[name], content[name] in numeric) for name in sorted(content)])
-    aggregates = [*_counts(plan, flags), *_spread(plan), *_role_counts(kept.columns), *sums]
+    aggregates = [*_counts(plan, flags), *_spread(plan), *_levels(plan), *_role_counts(kept.columns), *sums]
     for i, members in enumerate(sets.values()):
         pattern = F.xxhash64(*(_filled(c, c in numeric) for c in members))
         aggregates.append(_distinct(pattern).alias(f"patterns{i}"))
@@ -107,21 +109,26 @@ def count_release(found: Found, types: TableTypes, plan: Plan) -> dict[str | Non
     columns["content"] = content_row(source, types, content)
     by = {REPLICATE: replicate_of(found)} if found.replicate_column else {}
     frame = source.frame.select(*(value.alias(name) for name, value in (columns | by).items()))
-    aggregates = [*_counts(plan, flags), *digest.row_sums([F.col("content")])]
+    aggregates = [*_counts(plan, flags), *_levels(plan), *digest.row_sums([F.col("content")])]
     rows = collect(frame.groupBy(*by).agg(*aggregates).limit(MAX_REPLICATES + 1), source)
     return {row[REPLICATE] if by else None: _figures(row, found, types, plan, content, {}) for row in rows}
 
 
 def content_row(source: Source, types: TableTypes, columns: Sequence[str]) -> Column:
     """Hash of a table's row by the columns' own kinds (`digest.content_row`)."""
-    stored = {c: types.columns[c].stored for c in columns}
-    kinds = {c: types.columns[c].kind for c in columns}
+    found = types.as_found
+    stored = {c: found[c].stored for c in columns}
+    kinds = {c: found[c].kind for c in columns}
     return digest.content_row({c: source.column(c) for c in columns}, stored, kinds)
 
 
 def level_counts(original: DataFrame, plan: Plan) -> dict[str, dict[str | None, int]]:
     """Records by label (null: no value) for the column of each categorical target. Jobs: one, if there is one."""
-    wanted = [v.column for v in plan.targets if not v.numeric]
+    return level_columns(original, [v.column for v in plan.targets if not v.numeric])
+
+
+def level_columns(original: DataFrame, wanted: Sequence[str]) -> dict[str, dict[str | None, int]]:
+    """Records by label (null: no value) for each of several text columns. Jobs: one, if there is any."""
     counts: dict[str, dict[str | None, int]] = {column: {} for column in wanted}
     if wanted:
         pairs = (F.struct(F.lit(c).alias("target"), F.col(c).alias("label")) for c in wanted)
@@ -160,9 +167,18 @@ def _spread(plan: Plan) -> list[Column]:
         if v.numeric:
             found += [F.min(v.column).alias(f"min_{v.column}"), F.max(v.column).alias(f"max_{v.column}")]
         if not v.numeric or v in plan.targets:
-            level = F.when(F.col(v.column).isNotNull(), F.xxhash64(v.column))
-            found.append(_distinct(level).alias(f"distinct_{v.column}"))
+            found.append(_distinct(_level(v.column)).alias(f"distinct_{v.column}"))
     return found
+
+
+def _levels(plan: Plan) -> list[Column]:
+    """Sketches of the levels of categorical quasi-identifiers, which tell what two tables have in common."""
+    wanted = [v.column for v in plan.quasi_identifiers if not v.numeric]
+    return [F.hll_sketch_agg(_level(c), SKETCH).alias(f"levels_{c}") for c in wanted]
+
+
+def _level(column: str) -> Column:
+    return F.when(F.col(column).isNotNull(), F.xxhash64(column))
 
 
 def _filled(column: str, numeric: bool) -> Column:
@@ -195,7 +211,8 @@ def _figures(
         low, high, distinct = (figures.get(f"{figure}_{c}") for figure in ("min", "max", "distinct"))
         constant = distinct == 1 if low is None else low == high
         infinite = figures.get(f"infinite_{c}", of_text)
-        columns[c] = ColumnFigures(n - with_value, infinite, constant, distinct or 0)
+        sketch = figures.get(f"levels_{c}")
+        columns[c] = ColumnFigures(n - with_value, infinite, constant, distinct or 0, sketch and bytes(sketch))
     return Figures(
         n=n,
         columns=columns,

@@ -117,6 +117,7 @@ def evaluate(
     cores: int = 2,
     say: Callable[[str], None] = quiet,
     keep: Callable[[FitKey, Fitted], None] | None = None,
+    look: Callable[[State, Scored, Found], None] | None = None,
 ) -> Assessment:
     """Evaluate one release (all its replicates, attributes, quasi-identifier sets and attackers).
 
@@ -128,6 +129,7 @@ def evaluate(
         cores: threads of fitting.
         say: called with the name of each stage.
         keep: given each fitted attacker, where they are to be stored.
+        look: given the scored original and its figures while they are held, for further counts.
 
     Raises:
         SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
@@ -176,6 +178,9 @@ def evaluate(
                 [tables["risk_attribution"], taken_apart[list(tables["risk_attribution"].columns)]], ignore_index=True
             )
         tables["risk_distributions"] = rows_of.distributions()
+
+    if look is not None:
+        look(state, scored["original"], found)
 
     def free() -> None:
         for part in scored.values():

@@ -108,7 +108,7 @@ def _value(found: Found, types: TableTypes, variable: Variable, config: Config) 
     decision = variable.decision
     column = found.columns[decision.name]
     stored = types.columns[column].stored
-    value = present(found.source.column(column), stored, config.columns.missing_codes.get(decision.name, ()))
+    value = present(found.source.column(column), stored, config.missing_codes(decision.name))
     return (as_number if variable.numeric else as_label)(value, stored, decision.kind)
 
 
@@ -135,7 +135,7 @@ def _identity(found: Found, types: TableTypes, config: Config) -> dict[str, Colu
 def _own_value(found: Found, types: TableTypes, name: str, config: Config, numeric: bool = False) -> Column:
     column = types.columns[found.columns[name]]
     raw = found.source.column(found.columns[name])
-    value = present(raw, column.stored, config.columns.missing_codes.get(name, ()))
+    value = present(raw, column.stored, config.missing_codes(name))
     return as_number(value, column.stored, "number") if numeric else as_label(value, column.stored, column.kind)
 
 

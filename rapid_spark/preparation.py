@@ -66,14 +66,23 @@ def ready(config: Config) -> Config:
     faults = [
         f"{name}: name a table, in the file or by --{name}" for name in ("original", "release") if not getattr(config, name)
     ]
+    faults += settings_faults(config)
+    if config.search.active:
+        faults.append("sensitive_attributes: all, and qi_sets with sizes, ask for a search: rapid-spark search does it")
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return with_store(config)
+
+
+def settings_faults(config: Config) -> list[str]:
+    """What is wrong with the store's place, the attackers or tracking, one text each."""
+    faults = []
     for part in (_check_store, _check_attackers, tracking.check):
         try:
             part(config)
         except (ConfigError, attackers.AttackerError) as error:
             faults.append(str(error))
-    if faults:
-        raise ConfigError("\n".join(faults))
-    return with_store(config)
+    return faults
 
 
 def with_store(config: Config) -> Config:

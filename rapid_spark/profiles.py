@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -44,10 +44,23 @@ class ColumnType:
 
 @dataclass(frozen=True)
 class TableTypes:
-    """Types of a table's columns, by name, and the CSV records with more or fewer fields than the header."""
+    """Types of a table's columns.
+
+    Attributes:
+        columns: by name.
+        n_corrupt: CSV records with more or fewer fields than the header.
+        found: by name, of the columns with declared codes, what they are with these among their values. A digest of the
+            content goes by it, so that it does not depend on the configuration.
+    """
 
     columns: dict[str, ColumnType]
     n_corrupt: int
+    found: dict[str, ColumnType] = field(default_factory=dict)
+
+    @property
+    def as_found(self) -> dict[str, ColumnType]:
+        """Types by name as if no code had been declared."""
+        return self.columns | self.found
 
 
 def stored_types(source: Source) -> dict[str, Stored]:
@@ -76,7 +89,9 @@ def column_types(source: Source, columns: Iterable[str], codes: Codes | None = N
     if not texts:
         return TableTypes(types, 0)
     codes = codes or {}
-    cells = [present(source.column(n), stored[n], codes[n]) if n in codes else source.column(n) for n in texts]
+    coded = [name for name in texts if codes.get(name)]
+    cells = [present(source.column(n), stored[n], codes[n]) if n in coded else source.column(n) for n in texts]
+    cells += [source.column(name) for name in coded]
     if source.corrupt:
         cells.append(F.when(source.column(source.corrupt).isNotNull(), F.lit("corrupt")))
     values = source.frame.select(F.posexplode(F.array(*cells)).alias("i", "text"))
@@ -96,13 +111,16 @@ def column_types(source: Source, columns: Iterable[str], codes: Codes | None = N
         if fault is None:
             raise
         raise fault from None
-    for i, name in enumerate(texts):
+    found = {name: types[name] for name in coded}
+    for i, name in enumerate([*texts, *coded]):
         if i in rows:
             row = rows[i].asDict()
             marker = MARKERS[row.pop("marker") - 1] if row["marker"] else None
             row.pop("i")
-            types[name] = ColumnType(stored[name], source.is_text, **{**row, "marker": marker})
-    return TableTypes(types, rows[len(texts)]["n_present"] if len(texts) in rows else 0)
+            whose = types if i < len(texts) else found
+            whose[name] = ColumnType(stored[name], source.is_text, **{**row, "marker": marker})
+    last = len(texts) + len(coded)
+    return TableTypes(types, rows[last]["n_present"] if last in rows else 0, found)
 
 
 def _marker() -> Column:

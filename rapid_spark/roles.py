@@ -131,7 +131,7 @@ def find_all(
     """Find every named column in every table; what is missing or contradictory goes to `faults`. Runs no job."""
     if not config.all_quasi_identifiers:
         faults.append(f"quasi_identifiers: name what an attacker may know of a person; {_choices(original)}")
-    if not config.sensitive_attributes:
+    if not config.sensitive_attributes and not config.search.active:
         faults.append(f"sensitive_attributes: name what nobody should be able to guess; {_choices(original)}")
     if not releases:
         faults.append("release: name at least one table")
@@ -140,6 +140,8 @@ def find_all(
     real = find(_numbered(original, "the original", config, faults), "the original", own, faults, warnings, real=True)
     for name in config.columns.missing_codes:
         find(original, "the original", [Named("columns.missing_codes", name)], faults, [])
+    for name in config.recode:
+        find(original, "the original", [Named("recode", name)], faults, [])
     for name in config.columns.types:
         if name not in config.all_quasi_identifiers:
             faults.append(f"columns.types: {name!r} is not among the quasi-identifiers")

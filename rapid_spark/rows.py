@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,9 +203,11 @@ def settings_digest(config: Config) -> str:
     """SHA-256 of the settings that decide the figures: not where tables and results are, nor the machine."""
     bare = config.model_copy(update={
         "store": type(config.store)(), "tracking": type(config.tracking)(), "session": type(config.session)(),
+        "publish": type(config.publish)(), "disclosure": type(config.disclosure)(),
         "original": None, "release": (), "holdout": None, "registry": "registry", "release_id": "release",
         "release_date": None, "quasi_identifiers": (), "qi_sets": config.sets,  # sets are ordered by name
     })
-    return hashlib.sha256(settings_json(bare).encode()).hexdigest()
+    data = {k: v for k, v in json.loads(settings_json(bare)).items() if k != "policy"}  # judged by it, not computed
+    return hashlib.sha256(json.dumps(data, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from . import evaluation, io, models, session, tracking
+from . import evaluation, history, io, models, policy, session, tracking
 from .config import Config, ConfigError, check_identifier, settings_json
 from .evaluation import Clock, quiet
 from .interruption import interruptible
@@ -46,6 +46,7 @@ class Outcome:
         summary: rows of risk_summary.
         seconds: by stage.
         warnings: what the reader must know.
+        verdicts: rows of audit_verdicts; None without a policy.
     """
 
     run_id: str
@@ -56,12 +57,20 @@ class Outcome:
     summary: pd.DataFrame
     seconds: dict[str, float]
     warnings: list[str] = field(default_factory=list)
+    verdicts: pd.DataFrame | None = None
+
+    @property
+    def cleared(self) -> bool | None:
+        """Whether every rule of the policy passes; None without a policy."""
+        return None if self.verdicts is None else set(self.verdicts["verdict"]) == {"pass"}
 
     def document(self) -> dict[str, Any]:
         """The outcome as `evaluate --format json` gives it."""
+        judged = {} if self.verdicts is None else {"cleared": self.cleared, "verdicts": self.verdicts.to_dict("records")}
         return {
             "run_id": self.run_id,
             "status": self.status,
+            **judged,
             "store": self.store,
             "mlflow_run_id": self.mlflow_run_id,
             "results": self.summary.to_dict("records"),
@@ -107,7 +116,7 @@ def evaluate(
         >>> outcome.status, outcome.summary["attacker"].tolist()
         ('ok', ['cart'])
     """
-    run_id = _checked_id(run_id or evaluation.new_run_id())
+    run_id = checked_id(run_id or evaluation.new_run_id())
     config = ready(config)
     clock = Clock(say, {})
     with clock.stage("starting Spark"):
@@ -139,6 +148,7 @@ class _Run:
     tracker: Tracker | None = None
     no_tracking: str = "tracking is off"
     versions: dict[str, int | None] = field(default_factory=dict)
+    verdicts: pd.DataFrame | None = None
 
     def _open(self) -> None:
         """The store, the first commit of the run, and tracking: what does not need the tables."""
@@ -186,6 +196,9 @@ class _Run:
                         keep,
                     )
                 self.clock.seconds |= {k: v for k, v in assessment.seconds.items()}
+                if self.config.policy is not None:
+                    with self.clock.stage("judging"):
+                        self.verdicts = self._judge(assessment, self.config.policy)
                 with self.clock.stage("writing results"):
                     self._write(assessment)
                 with self.clock.stage("tracking"):
@@ -223,12 +236,27 @@ class _Run:
         if not self.config.tracking.enabled:
             return
         try:
-            where = tracking.place(self.config, self.store.directory, _user(self.spark))
+            where = tracking.place(self.config, self.store.directory, user(self.spark))
         except ConfigError as error:
             self.no_tracking = str(error)
             return
         self.tracker = Tracker(where, self.config, self.run_id, self.command)
         self.tracker.start()
+
+    def _judge(self, assessment: Assessment, limits: policy.Policy) -> pd.DataFrame:
+        """The policy's verdicts; the release before is looked up in the store where a rule asks for it."""
+        before = None
+        if limits.asks_for("increase_over_previous"):
+            before = history.previous(
+                history.finished(self.store, [assessment.registry]), assessment.registry, assessment.release_id,
+                self.config.release_date, evaluation.settings_digest(self.config),
+            )  # fmt: skip
+        held = assessment.inputs.get("holdout") or {}
+        verdicts = policy.judge(
+            limits, assessment.summary, assessment.tables.get("risk_subgroups"), before, held.get("comparable"),
+            assessment.evaluated_at.date(),
+        )  # fmt: skip
+        return policy.rows(verdicts, limits, self.run_id, assessment.evaluated_at)
 
     def _write(self, assessment: Assessment) -> None:
         # Records first: they take longest, and the small tables are written beside them.
@@ -238,6 +266,7 @@ class _Run:
             "risk_curve": assessment.curve,
             "risk_classes": assessment.classes,
             **assessment.tables,
+            "audit_verdicts": self.verdicts,
         }
         attempt = self._attempt
         written = [table for table, frame in frames.items() if frame is not None]
@@ -251,6 +280,9 @@ class _Run:
         if self.tracker is not None:
             assessment.seconds = self.clock.seconds
             self.tracker.log(assessment, self.versions, folder)
+            if self.verdicts is not None:
+                verdict = str(self.verdicts["verdict"].iloc[-1])  # overall comes last
+                self.tracker.log_tables({"audit_verdicts": self.verdicts}, {}, {"verdict": verdict})
 
     def _end(self, assessment: Assessment, status: str) -> None:
         inputs = assessment.inputs
@@ -312,6 +344,7 @@ class _Run:
             assessment.summary,
             self.clock.seconds,
             warnings,
+            self.verdicts,
         )
 
 
@@ -321,7 +354,7 @@ def recorded(config: Config) -> Config:
     return config.model_copy(update={"tracking": config.tracking.model_copy(update={"uri": uri and redact(uri)})})
 
 
-def _checked_id(run_id: str) -> str:
+def checked_id(run_id: str) -> str:
     try:
         return check_identifier(run_id)
     except ValueError as error:
@@ -333,7 +366,7 @@ def _status(summary: pd.DataFrame) -> str:
     return next((s for s in ("ok", "failed") if s in statuses), "undefined")
 
 
-def _user(spark: Any) -> str | None:
+def user(spark: Any) -> str | None:
     """The Databricks user, whose folder holds the experiment by default."""
     if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
         return None

@@ -34,7 +34,9 @@ from .io import Source
 from .kept import let_go
 from .kinds import present
 from .normalise import Plan, Variable, frame_of, identity_faults, keep
+from .overlap import MOST_LABELS, check_overlap
 from .profiles import TableTypes, column_types
+from .recode.tables import coarsened
 from .roles import Found, Tables, find_all
 from .sidebyside import at_once
 
@@ -164,6 +166,8 @@ def align(
     notes = Notes()
     tables = find_all(original, releases, holdout, config, notes.faults, notes.warnings)
     _raise(notes)
+    tables = coarsened(tables, config, notes)
+    _raise(notes)
     spark = original.frame.sparkSession
     found = at_once(spark, [functools.partial(_types, t, config) for t in tables.all])
     types = {t.place: of_table for t, of_table in zip(tables.all, found, strict=True)}
@@ -176,6 +180,7 @@ def align(
         counted = _count(tables, types, plan, kept, notes)
         sets = usable_sets(counted, plan, notes)
         check_targets(counted, plan, notes)
+        check_overlap(counted, plan, notes)
         _raise(notes)
         levels = _levels_and_keys(tables, plan, kept, notes)
         _raise(notes)
@@ -210,7 +215,7 @@ def _raise(notes: Notes) -> None:
 def _types(found: Found, config: Config) -> TableTypes:
     source = found.source
     wanted = found.columns.values() if found.real else source.columns  # a release's digest is of all columns
-    codes = {found.columns[n]: c for n, c in config.columns.missing_codes.items() if n in found.columns}
+    codes = {column: config.missing_codes(name) for name, column in found.columns.items()}
     return column_types(source, dict.fromkeys(wanted), codes)
 
 
@@ -241,7 +246,10 @@ def _decide(tables: Tables, types: Mapping[str, TableTypes], config: Config, not
 
 def _seen(name: str, tables: Tables, types: Mapping[str, TableTypes]) -> list[Seen]:
     return [
-        Seen(t.spoken, types[t.place].columns[t.columns[name]], functools.partial(_is_empty, t, name, types[t.place]))
+        Seen(
+            t.spoken, types[t.place].columns[t.columns[name]], functools.partial(_is_empty, t, name, types[t.place]),
+            functools.partial(_some_labels, t, name, types[t.place]),
+        )
         for t in tables.all
     ]
 
@@ -250,6 +258,13 @@ def _is_empty(found: Found, name: str, types: TableTypes) -> bool:
     column = found.columns[name]
     value = present(found.source.column(column), types.columns[column].stored)
     return found.source.frame.where(value.isNotNull()).limit(1).isEmpty()
+
+
+def _some_labels(found: Found, name: str, types: TableTypes) -> list[str]:
+    column = found.columns[name]
+    value = present(found.source.column(column), types.columns[column].stored).cast("string")
+    rows = found.source.frame.select(F.trim(value).alias("label")).where("label is not null").distinct().limit(MOST_LABELS)
+    return sorted(row["label"] for row in rows.collect())
 
 
 def _count(

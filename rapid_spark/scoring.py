@@ -114,7 +114,7 @@ def _from_artifact(filename: str) -> Task:
     return pickle.loads(Path(SparkFiles.get(filename)).read_bytes())
 
 
-def ship(spark: SparkSession, task: Task) -> Carrier:
+def ship(spark: SparkSession, task: Any) -> Carrier:
     """Make a task available to the workers: broadcast on a classic session; a closure or a file artifact on Connect."""
     if hasattr(spark, "sparkContext"):
         return _Broadcast(spark.sparkContext.broadcast(task))

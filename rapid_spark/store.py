@@ -95,7 +95,8 @@ class Store:
 
     def names(self) -> list[str]:
         """Names of the tables and views, sorted."""
-        self._show_views()
+        if self.directory is not None:
+            self.warehouse.make_views()
         return sorted(self.warehouse.existing())
 
     def need(self, *names: str) -> None:
@@ -149,20 +150,29 @@ class Store:
             raise
         return Attempt(run_id, int(str(row["attempt"])), row, lock)
 
-    def write(self, attempt: Attempt, table: str, frame: Any, registry: str, release_id: str) -> int | None:
-        """Write the rows of one registry and release into one table, in one commit, by name.
+    def write(
+        self,
+        attempt: Attempt,
+        table: str,
+        frame: Any,
+        registry: str | None = None,
+        release_id: str | None = None,
+        append: bool = False,
+    ) -> int | None:
+        """Write rows into one table, in one commit, by name: of one registry and release, or of several at once.
 
         The first attempt at a run appends: Delta settles appends among each other and computes no row twice.
-        A later attempt replaces what earlier ones left under the same run, registry and release, also by an
-        empty frame; its rows are kept meanwhile, so that a conflict does not compute them again.
+        A later attempt replaces what earlier ones left under the same run, and registry and release where they
+        are given, also by an empty frame; its rows are kept meanwhile, so that a conflict does not compute them again.
 
         Args:
             attempt: from `begin`.
             table: name of a result table.
             frame: pandas or Spark frame with columns of the table, in any order; missing ones become null.
-                The columns run_id, registry and release_id are set here.
-            registry: registry the rows are about.
-            release_id: release the rows are about.
+                The column run_id is set here, and so are the two below where they are given.
+            registry: registry the rows are about; each row's own when left out.
+            release_id: release the rows are about; each row's own when left out.
+            append: add to what this attempt wrote before; what earlier attempts left was replaced then.
 
         Returns:
             The Delta version written; None where there was nothing to write.
@@ -171,10 +181,11 @@ class Store:
             ValueError: a column is unknown or does not fit its type.
             StoreError: a constraint refused a row, or conflicts did not end.
         """
-        keys = {"run_id": attempt.run_id, "registry": registry, "release_id": release_id}
+        places = {"run_id": attempt.run_id, "registry": registry, "release_id": release_id}
+        keys = {k: v for k, v in places.items() if v is not None}
         for value in keys.values():
             check_identifier(value)
-        replaces = attempt.number > 1
+        replaces = attempt.number > 1 and not append
         if isinstance(frame, pd.DataFrame) and frame.empty and not replaces:
             return None
         if table not in OF_EVALUATIONS:
@@ -191,6 +202,17 @@ class Store:
             finally:
                 let_go(kept)
         return self._version(table, note)
+
+    def append(self, table: str, frame: pd.DataFrame) -> None:
+        """Append rows to a table that is only appended to, such as `exports`; it is made at need.
+
+        Raises:
+            ValueError: a column is unknown or does not fit its type.
+            StoreError: a constraint refused a row, or conflicts did not end.
+        """
+        self.need(table)
+        rows = self.warehouse.spark.createDataFrame(arrow(tables()[table], frame)).coalesce(1)
+        self.warehouse.commit(table, rows.writeTo(self.qualified(table)).append)
 
     def end(
         self,
@@ -226,7 +248,11 @@ class Store:
         reason = None if write else fault(sql)
         if reason:
             raise ConfigError(f"query: {reason}")
-        self._show_views()
+        # A local store's views live in the session alone; a schema keeps its own.
+        if self.directory is not None:
+            if re.match(r"\s*show\b", sql, re.IGNORECASE):
+                self.warehouse.make_views()
+            self.warehouse.show_views(sql)
         self.warehouse.use()
         try:
             frame = self.warehouse.spark.sql(sql)
@@ -234,11 +260,6 @@ class Store:
         except (AnalysisException, ParseException) as error:
             raise ConfigError(f"query: {self._explained(str(error))}") from None
         return frame
-
-    def _show_views(self) -> None:
-        # A local store's views live in the session alone and only readers need them; a schema keeps its own.
-        if self.directory is not None:
-            self.warehouse.make_views()
 
     def _explained(self, message: str) -> str:
         unknown = re.search(r"TABLE_OR_VIEW_NOT_FOUND[^`]*((?:`[^`]+`\.?)+)", message)

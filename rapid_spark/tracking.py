@@ -22,6 +22,8 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from .config import Config, ConfigError
 from .locks import held
 from .results import Assessment
@@ -114,11 +116,23 @@ class Tracker:
         run_id: id of the parent run once it exists.
     """
 
-    def __init__(self, where: Place, config: Config, run_id: str, command: str = "evaluate") -> None:
+    def __init__(
+        self, where: Place, config: Any, run_id: str, command: str = "evaluate", tags: Mapping[str, str] | None = None
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            where: store and experiment.
+            config: settings, of an evaluation or of an audit; logged as parameters.
+            run_id: of the results.
+            command: that was run.
+            tags: of the parent run; an evaluation's are its registry and release.
+        """
         self.where = where
         self.problem: str | None = None
         self.run_id: str | None = None
         self._config, self._evaluation, self._command = config, run_id, command
+        self._tags = dict(tags) if tags is not None else {"registry": config.registry, "release": config.release_id}
         self._client: Any = None
         self._experiment = ""
         self._open: list[str] = []
@@ -129,15 +143,38 @@ class Tracker:
         """Open the store and the parent run, in the background."""
         self._submit(self._begin)
 
-    def log(self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None = None) -> None:
-        """Log what was found, as a child of its registry and release, and wait for it.
+    def log(
+        self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None = None,
+        tags: Mapping[str, str] | None = None, wait: bool = True,
+    ) -> None:
+        """Log what was found, as a child of its registry and release, and wait for it unless told otherwise.
 
         Args:
             assessment: results.
             versions: Delta version by table, as written.
             models: folder with the fitted attackers, where they are to be stored.
+            tags: more tags of the child, such as its verdict; with them no figures are drawn.
+            wait: for MLflow to have taken it; `end` waits in any case.
         """
-        self._wait(self._submit(lambda: self._log(assessment, versions, models)))
+        done = self._submit(lambda: self._log(assessment, versions, models, tags))
+        if wait:
+            self._wait(done)
+
+    def log_tables(
+        self, tables: Mapping[str, pd.DataFrame], figures: Mapping[str, float | None], tags: Mapping[str, str]
+    ) -> None:
+        """Log tables, figures and tags of the parent run, in the background."""
+
+        def log() -> None:
+            run = str(self.run_id)
+            for name, frame in tables.items():
+                if len(frame):
+                    self._client.log_table(run, plain(frame), f"{name}.json")
+            self._metrics(run, figures)
+            for key, value in tags.items():
+                self._client.set_tag(run, key, value)
+
+        self._submit(log)
 
     def end(self, status: str) -> None:
         """Close the runs, 'FINISHED' or 'FAILED', and wait for it."""
@@ -188,11 +225,9 @@ class Tracker:
             self._client = MlflowClient(tracking_uri=self.where.uri)
             self._experiment = self._find_experiment()
         self._close_stale()
-        config = self._config
         tags = {
             "run_id": self._evaluation,
-            "registry": config.registry,
-            "release": config.release_id,
+            **self._tags,
             "command": self._command,
             **{f"version.{k}": v for k, v in library_versions().items()},
         }
@@ -239,23 +274,27 @@ class Tracker:
         for path, value in long.items():
             self._client.log_text(run, dumps(value), f"parameters/{path}.json")
 
-    def _log(self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None) -> None:
-        tags = {"registry": assessment.registry, "release": assessment.release_id}
+    def _log(
+        self, assessment: Assessment, versions: Mapping[str, Any], models: Path | None, more: Mapping[str, str] | None
+    ) -> None:
+        tags = {"registry": assessment.registry, "release": assessment.release_id, **(more or {})}
         child = self._child(f"{assessment.registry} {assessment.release_id}", str(self.run_id), tags)
-        self._client.log_inputs(child, datasets=datasets(assessment.inputs))
+        if assessment.inputs:
+            self._client.log_inputs(child, datasets=datasets(assessment.inputs))
         self._metrics(child, release_metrics(assessment))
         if versions:
             self._client.log_dict(child, strict(dict(versions)), "table_versions.json")
         self._client.log_table(child, plain(assessment.summary), "combinations.json")
         if len(assessment.curve):
             self._client.log_table(child, plain(assessment.curve), "risk_curve.json")
-            self._log_figures(child, assessment)
+            if more is None:
+                self._log_figures(child, assessment)
         if models is not None:
             self._client.log_artifacts(child, str(models), "attackers")
         if self._config.tracking.level == "combination":
             self._log_combinations(assessment, child, tags)
         self._metrics(str(self.run_id), {f"seconds/{key_part(k)}": v for k, v in assessment.seconds.items()})
-        self._close(child, "FINISHED")
+        self._close(child, "FAILED" if set(assessment.summary["status"]) == {"failed"} else "FINISHED")
 
     def _log_figures(self, run: str, assessment: Assessment) -> None:
         """Figures of the highest findings; classes are named by rank, and no figure names a level."""

@@ -92,12 +92,30 @@ class Warehouse:
         """Make the views anew, those whose tables are there."""
         self._make_views(views())
 
+    def show_views(self, sql: str) -> None:
+        """Make the views that a statement names, and those they read, where the session lacks them.
+
+        Tables that only some commands write, such as `audit_verdicts`, are made too, empty, so that the view answers
+        that there is nothing.
+        """
+        wanted = named_views(sql)
+        if not wanted:
+            return
+        there = self.existing()
+        lacking = {read for name in wanted for read in read_by(views()[name])} & set(tables()) - there
+        if lacking and (self.directory is None or is_writable(self.directory)):
+            self.open(create=True, wanted=lacking)
+        self._make_views(wanted - there)
+
     def _make_views(self, names: Collection[str]) -> None:
+        if not names:
+            return
         self.use()
         there = self.existing()
         for name, statement in views().items():
-            if name in names and set(re.findall(r"(?:FROM|JOIN) (\w+)", statement)) & set(tables()) <= there:
+            if name in names and read_by(statement) <= there:
                 self._run(name, statement)
+                there.add(name)
 
     def commit(self, what: str, action: Callable[[], T]) -> T:
         """Run one commit; conflicts with other writers are tried again after growing, random pauses.
@@ -189,6 +207,23 @@ class Warehouse:
             self._run(table.name, f"ALTER TABLE {name} ADD COLUMNS ({', '.join(added)})")
             version = f"'rapid.schema_version' = '{SCHEMA_VERSION}'"
             self._run(table.name, f"ALTER TABLE {name} SET TBLPROPERTIES ({version})")
+
+
+def read_by(statement: str) -> set[str]:
+    """The tables and views that the statement of a view reads itself."""
+    return set(re.findall(r"(?:FROM|JOIN) (\w+)", statement)) & {*tables(), *views()}
+
+
+def named_views(sql: str) -> set[str]:
+    """Views whose names occur in a statement, and those they are made of."""
+    known = views()
+    wanted: set[str] = set()
+    texts = [sql]
+    while texts:
+        more = (set(re.findall(r"\w+", texts.pop().lower())) & set(known)) - wanted
+        wanted |= more
+        texts += [known[name] for name in more]
+    return wanted
 
 
 def _at_once(action: Callable[[Table], None], several: Iterable[Table]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ import pytest
 # For short runs: a third off the start. Processes that tests start inherit both.
 os.environ.setdefault("RAPID_SPARK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 os.environ.setdefault("RAPID_SPARK_DRIVER_MEMORY", "2g")
+# The notebook about Adult, on few records.
+os.environ.setdefault("RAPID_ADULT", str(Path(__file__).resolve().parent / "data" / "adult" / "original.csv.gz"))
+os.environ.setdefault("RAPID_ADULT_ROWS", "600")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

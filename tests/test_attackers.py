@@ -15,6 +15,7 @@ import pytest
 
 from rapid_spark import attackers
 from rapid_spark.attackers import ATTACKERS, AttackerError, Feature, Fitted, fit
+from rapid_spark.attackers.encoding import distinct_rows, encode
 
 DATA = Path(__file__).parent / "data"
 SMALL: dict[str, dict[str, Any]] = {"rf": {"n_estimators": 20}, "gbm": {"max_iter": 10}}
@@ -186,10 +187,10 @@ def test_a_prediction_does_not_depend_on_the_rows_around_it(name: str, kind: str
 def test_sorting_and_distinct_rows_give_each_row_its_own_prediction() -> None:
     frame = people()
     attacker = fitted("rf", frame)
-    z = attackers._encode(attacker.columns, frame)
+    z = encode(attacker.columns, frame)
     plain = attacker.estimator.predict_proba(attacker.design(z))
     np.testing.assert_array_equal(attacker.predict_proba(frame), plain)
-    once, back = attackers._distinct(z, attacker.order)
+    once, back = distinct_rows(z, attacker.order)
     np.testing.assert_array_equal(once[back], z)
     assert len(once) == len(frame[["job", "age", "town"]].drop_duplicates()) < len(frame)
     assert attacker.importances()[-1] == "town"

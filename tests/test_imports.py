@@ -12,30 +12,36 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # From the bottom up: a module imports from lower rows only; modules of one row may import each other where the
 # sub-package is one idea.
 ROWS = (
-    ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds", "quality",
-     "frames", "glossary"),
+    ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds",
+     "quality", "frames", "taskvalues", "nearest", "glossary"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters", "distributions"),
-    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers", "wording"),
-    ("interruption", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "interruption"),
-    ("profiles", "relations", "report", "roles", "store", "thresholds"),
+    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
+     "wording", "publishing", "granularity"),
+    ("interruption", "spreading", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "policy", "evidence"),
+    ("thresholds", "joint"),
     ("aggregates",),
-    ("joint", "summary"),
-    ("agreement", "continuous", "continuous_null", "drivers"),
-    ("normalise",),
+    ("profiles", "relations", "report", "roles", "store", "studies", "summary", "markdown"),
+    ("agreement", "continuous", "continuous_null", "drivers", "microdata", "history", "recode"),
+    ("generation", "normalise"),
     ("counts",),
-    ("findings",),
+    ("findings", "overlap"),
     ("schema",),
-    ("training",),
+    ("training", "decisions", "shared_columns"),
     ("control", "models", "pipeline"),
     ("rows",),
     ("evaluation",),
+    ("attack", "disclosure", "utility"),
     ("preparation",),
-    ("run",),
+    ("run", "releases", "advice"),
+    ("recording",),
+    ("sweep",),
+    ("surface",),
+    ("audit", "federation"),
     ("cli",),
     ("__main__",),
 )
 WITHOUT_SPARK = ("config", "attackers", "policy", "reaedp")
-MAY_USE_SPARK = {"reaedp/histogram.py", "reaedp/plausible.py"}
+MAY_USE_SPARK = {"reaedp/histogram.py", "reaedp/curves.py"}
 CLASSIC_ONLY = re.compile(r"sparkContext|\b_jvm\b|\b_jsc\b|\.rdd\b|\b_jdf\b|SparkContext")
 
 

@@ -110,7 +110,7 @@ def test_records_drawn_until_they_pass_follow_the_law_of_f(starts):
     names = ("a", "b")[: max(starts)]
     planned = dataclasses.replace(plan(names), test=test, records=3000, redrawn=tuple(3 - s for s in starts))
     kept = np.bincount(np.ravel_multi_index(database[:, : max(starts)].T, (3, 2)[: max(starts)]), minlength=3 * 2 ** (max(starts) - 1))
-    drawn = synthesis.draw_until(planned, network, kept, 0.05)
+    drawn = synthesis.draw_until(planned, network, kept, 0.3)
     seen = np.bincount(np.ravel_multi_index(drawn.T, (3, 2, 3)), minlength=18)
     expected = exact_law(database.tolist(), network, starts, test) * 3000
     common = expected > 5

@@ -56,7 +56,7 @@ def test_synthesizers_are_made_by_name_and_fit_the_protocol() -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "named"),
     [
-        ("tree", {}, "'tree'; there are cart, command, rows"),
+        ("tree", {}, "'tree'; there are cart, command, rows, sdv"),
         ("cart", {"minleaf": 3}, "no option minleaf"),
         ("rows", {"swapped": 2.0}, "share is 2.0"),
     ],

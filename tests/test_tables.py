@@ -31,6 +31,9 @@ KEYS = {
     "release_decisions": {"run_id", "registry", "release_id", "outcome", "decided_by", "decided_at"},
     "risk_attacks": {"run_id", "release_id", "attack", "attacker", "status"},
     "release_utility": {"run_id", "release_id", "measure"},
+    "disclosure_measures": {"run_id", "release_id", "name", "status"},
+    "audit_comparison": {"run_id", "registry", "release_id", "sensitive_attribute", "attacker"},
+    "exports": {"run_id", "registry", "release_id", "exported_at"},
     "dp_ledger": {"entry_id", "dataset", "mechanism", "adjacency", "entered_at", "state"},
 }
 

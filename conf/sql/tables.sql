@@ -354,6 +354,37 @@ COMMENT 'What a policy says of each release, rule by rule'
 TBLPROPERTIES ('rapid.schema_version' = '1');
 ALTER TABLE audit_verdicts ADD CONSTRAINT known_verdict CHECK (verdict in ('pass', 'review', 'fail', 'not_evaluated'));
 
+CREATE TABLE IF NOT EXISTS audit_comparison (
+  run_id string NOT NULL COMMENT 'audit',
+  registry string NOT NULL COMMENT 'registry that is compared with others',
+  release_id string NOT NULL COMMENT 'its latest release in the audit',
+  qi_set string NOT NULL COMMENT 'named set of quasi-identifiers',
+  sensitive_attribute string NOT NULL COMMENT 'attribute the attacker guesses',
+  measure string NOT NULL COMMENT 'definition of the score',
+  attacker string NOT NULL COMMENT 'attacker, with the same settings for all registries',
+  n bigint COMMENT 'records with a defined outcome',
+  rapid double COMMENT 'share of them at risk; a mean over copies',
+  ci_low double COMMENT 'lower end of its interval',
+  ci_high double COMMENT 'upper end of its interval',
+  standardised double COMMENT 'share at risk if the registry had the common distribution of quasi-identifiers',
+  standardised_low double COMMENT 'lower end of its interval',
+  standardised_high double COMMENT 'upper end of its interval',
+  coverage double COMMENT 'share of the common distribution in strata that every registry fills',
+  compared_with string COMMENT 'the registry, or the mean of the others, the differences are to',
+  difference double COMMENT 'rapid minus that of what it is compared with',
+  difference_low double COMMENT 'lower end of its interval',
+  difference_high double COMMENT 'upper end of its interval',
+  standardised_difference double COMMENT 'the same of the standardised rates',
+  standardised_difference_low double COMMENT 'lower end of its interval',
+  standardised_difference_high double COMMENT 'upper end of its interval',
+  note string COMMENT 'why there is no comparison, or none of standardised rates',
+  evaluated_at timestamp COMMENT 'time of the evaluation, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Registries of an audit side by side, raw and standardised to one distribution of quasi-identifiers'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE audit_comparison ADD CONSTRAINT rates_are_shares CHECK ((rapid is null or rapid between 0 and 1) and (standardised is null or standardised between 0 and 1));
+
 CREATE TABLE IF NOT EXISTS release_decisions (
   run_id string NOT NULL COMMENT 'evaluation or audit the decision rests on',
   registry string NOT NULL COMMENT 'registry the release was made from',
@@ -386,8 +417,24 @@ CREATE TABLE IF NOT EXISTS risk_attacks (
   chance double COMMENT 'success of guessing',
   epsilon_lower_bound double COMMENT 'largest epsilon that the attack proves was spent',
   status string NOT NULL COMMENT 'ok, undefined or failed',
-  reason string COMMENT 'why there is no figure',
-  evaluated_at timestamp COMMENT 'time of the attack, UTC'
+  reason string COMMENT 'why there is no figure, or what the verdict rests on',
+  evaluated_at timestamp COMMENT 'time of the attack, UTC',
+  replicate int COMMENT 'copy of the release, 1 to m; null where no copy is attacked',
+  qi_set string COMMENT 'named set of quasi-identifiers that the attacker knows',
+  sensitive_attribute string COMMENT 'attribute the attacker reads',
+  auc_low double COMMENT 'lower end of the interval of auc',
+  auc_high double COMMENT 'upper end of the interval of auc',
+  control double COMMENT 'success of the same attack on people who were not used to make the release',
+  difference double COMMENT 'accuracy less control',
+  difference_low double COMMENT 'lower end of its interval',
+  difference_high double COMMENT 'upper end of its interval',
+  mechanism string COMMENT 'mechanism that drew the noise',
+  adjacency string COMMENT 'add_remove or replace: how the attacked pair differs',
+  delta_claimed double COMMENT 'delta that was claimed',
+  bound double COMMENT 'largest accuracy that the claim allows for the attacked pair',
+  optimum double COMMENT 'largest accuracy that any attacker can have on this mechanism',
+  p_value double COMMENT 'of the test of the claim by this attacker alone',
+  verdict string COMMENT 'leak, no_leak_found, not_tested; of a claim violated, not_violated, not_evaluated'
 ) USING delta
 PARTITIONED BY (run_id)
 COMMENT 'Attacks on releases beside RAPID; computed from the original without noise, for the custodian only'
@@ -407,6 +454,28 @@ PARTITIONED BY (run_id)
 COMMENT 'How useful a release is; computed from the original without noise, for the custodian only'
 TBLPROPERTIES ('rapid.schema_version' = '1');
 
+CREATE TABLE IF NOT EXISTS disclosure_measures (
+  run_id string NOT NULL COMMENT 'run that measured it',
+  registry string COMMENT 'registry the release was made from',
+  release_id string NOT NULL COMMENT 'release that was measured',
+  replicate int COMMENT 'copy of the release, 1 to m; 0 for all together',
+  qi_set string COMMENT 'named set of quasi-identifiers; null for measures over all shared columns',
+  sensitive_attribute string COMMENT 'target; null for measures of keys or whole records',
+  attacker string COMMENT 'attacker of a RAPID row',
+  name string NOT NULL COMMENT 'measure, such as k_anonymity',
+  value double COMMENT 'its value; null unless status is ok',
+  n bigint COMMENT 'records it is about',
+  definition string COMMENT 'what it is',
+  direction string COMMENT 'higher is worse, or higher is better',
+  status string NOT NULL COMMENT 'ok, undefined or not_evaluated',
+  reason string COMMENT 'why there is no figure',
+  evaluated_at timestamp COMMENT 'time of the measurement, UTC'
+) USING delta
+PARTITIONED BY (run_id)
+COMMENT 'Classical disclosure measures beside RAPID; computed from the original without noise, for the custodian only'
+TBLPROPERTIES ('rapid.schema_version' = '1');
+ALTER TABLE disclosure_measures ADD CONSTRAINT known_status CHECK (status in ('ok', 'undefined', 'not_evaluated'));
+
 CREATE TABLE IF NOT EXISTS dp_ledger (
   entry_id string NOT NULL COMMENT 'entry; its two rows share it',
   dataset string NOT NULL COMMENT 'population of persons whose budget is charged',
@@ -422,9 +491,21 @@ CREATE TABLE IF NOT EXISTS dp_ledger (
   sensitivity double COMMENT 'sensitivity the noise was calibrated to',
   parameters string COMMENT 'declared parameters as JSON; nothing read off the data',
   entered_at timestamp NOT NULL COMMENT 'time of the row, UTC',
-  state string NOT NULL COMMENT 'entered (before the noise) or drawn'
+  state string NOT NULL COMMENT 'entered (before the noise) and drawn (after the release is stored), two rows per entry; budget: the row that sets a limit'
 ) USING delta
 COMMENT 'What was spent on each dataset, append-only'
-TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');
-ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn'));
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true', 'delta.isolationLevel' = 'Serializable');
+ALTER TABLE dp_ledger ADD CONSTRAINT known_state CHECK (state in ('entered', 'drawn', 'budget'));
 ALTER TABLE dp_ledger ADD CONSTRAINT known_adjacency CHECK (adjacency in ('add_remove', 'replace'));
+
+CREATE TABLE IF NOT EXISTS exports (
+  run_id string NOT NULL COMMENT 'run whose figures were exported',
+  registry string NOT NULL COMMENT 'registry the figures are about',
+  release_id string NOT NULL COMMENT 'release the figures are about',
+  rounding int COMMENT 'base of the rounded counts; null for exact ones',
+  min_cell_count int COMMENT 'counts of fewer people were withheld',
+  sha256 string COMMENT 'digest of the file',
+  exported_at timestamp NOT NULL COMMENT 'time of the export, UTC'
+) USING delta
+COMMENT 'Figures that left the store, append-only: what is exported next is held against them'
+TBLPROPERTIES ('rapid.schema_version' = '1', 'delta.appendOnly' = 'true');

@@ -11,6 +11,7 @@ import click
 from rapid_spark.config import Config, ConfigError, load
 from rapid_spark.resources import conf_path
 
+from . import verdicts
 from .evaluate import evaluate_and_show
 from .options import output_options, settings, store_option, together, tracking_options
 from .report import write_report
@@ -23,12 +24,15 @@ SEED = 20260
 @click.command()
 @together(store_option, tracking_options, output_options)
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the people, the copy and the attackers.")
+@click.option("--audit", "audits", is_flag=True, help="Audit four simulated registries, one release of which must fail.")
+@verdicts.on_fail_option
 @click.pass_obj
-def demo(terminal: Terminal, output: str, seed: int, **values: Any) -> int:
+def demo(terminal: Terminal, output: str, seed: int, audits: bool, on_fail: str, **values: Any) -> int:
     """Simulate a registry of 20,000 people, release a synthetic copy of it, and evaluate that.
 
     Nobody in it is real. Two attributes (disease_status, income), five attackers; forests of 100 trees, where
-    `evaluate` grows 500.
+    `evaluate` grows 500. With --audit: four registries with three releases each, judged by a policy; one release is
+    planted to fail, so that the exit code is 1.
     """
     from rapid_spark import preparation
     from rapid_spark.warehouse import resolve
@@ -38,6 +42,10 @@ def demo(terminal: Terminal, output: str, seed: int, **values: Any) -> int:
     if place is None:
         raise ConfigError("demo writes two files beside its results: give --store a directory, e.g. ./rapid-store")
     folder = place / "demo"
+    if audits:
+        from . import demo_audit
+
+        return demo_audit.run(terminal, output, seed, folder, on_fail, values)
     terminal.stage("simulating a registry and its synthetic copy")
     config_file, config = prepare(folder, seed, values)
     terminal.close()

@@ -9,6 +9,7 @@ import click
 from rapid_spark.config import Config
 from rapid_spark.strictjson import dumps
 
+from . import verdicts
 from .options import (
     input_options,
     output_options,
@@ -23,16 +24,25 @@ from .terminal import Terminal
 @click.command()
 @together(input_options, store_option, tracking_options, output_options)
 @click.option("--run-id", metavar="ID", help="The same id again replaces its rows.  [default: time and a random suffix]")
+@verdicts.on_fail_option
 @click.pass_obj
-def evaluate(terminal: Terminal, output: str, run_id: str | None, **values: Any) -> int:
+def evaluate(terminal: Terminal, output: str, run_id: str | None, on_fail: str, **values: Any) -> int:
     """RAPID of one release: every replicate, attribute, quasi-identifier set and attacker.
 
     Results go to Delta tables in the store and to MLflow; the finding goes to standard output.
+    A policy in the configuration judges them: exit code 1 unless every rule of it passes.
     """
-    return evaluate_and_show(terminal, settings(values), output, run_id)
+    config = settings(values)
+    if config.search.active:
+        from .search import search_and_show
+
+        return search_and_show(terminal, config, output, run_id)
+    return evaluate_and_show(terminal, config, output, run_id, on_fail=on_fail)
 
 
-def evaluate_and_show(terminal: Terminal, config: Config, output: str, run_id: str | None, command: str = "evaluate") -> int:
+def evaluate_and_show(
+    terminal: Terminal, config: Config, output: str, run_id: str | None, command: str = "evaluate", on_fail: str = "exit"
+) -> int:
     """Run an evaluation, print its result in the form asked for, and return the exit code."""
     from rapid_spark import run
     from rapid_spark.evaluation import new_run_id
@@ -48,15 +58,20 @@ def evaluate_and_show(terminal: Terminal, config: Config, output: str, run_id: s
     elif output == "csv":
         click.echo(outcome.summary.to_csv(index=False), nl=False)
     else:
-        _show(outcome)
-    return 3 if outcome.status == "failed" else 0
+        _show(outcome, on_fail)
+    return verdicts.exit_code(outcome.status, outcome.cleared, on_fail)
 
 
-def _show(outcome: Any) -> None:
+def _show(outcome: Any, on_fail: str) -> None:
     from . import finding
 
     out = finding.console()
     finding.show(outcome.summary, out)
+    if outcome.verdicts is not None:
+        finding.say(out)
+        verdicts.show(outcome.verdicts, out)
+        code = verdicts.exit_code(outcome.status, outcome.cleared, on_fail)
+        finding.say(out, verdicts.closing(outcome.verdicts, code))
     finding.say(out)
     finding.say(out, f"run     {outcome.run_id}  ({sum(outcome.seconds.values()):.0f} s)")
     finding.say(out, f"store   {outcome.store}")
@@ -76,8 +91,14 @@ def check(terminal: Terminal, output: str, **values: Any) -> None:
 
     from rapid_spark import preparation
 
+    config = settings(values)
+    if config.search.active:
+        from .search import search_and_show
+
+        search_and_show(terminal, config, output, None, only_plan=True)
+        return
     terminal.configure_logging()
-    found = preparation.check(settings(values), debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
+    found = preparation.check(config, debug=terminal.debug, say=terminal.stage, watch=terminal.watch)
     terminal.close()
     for warning in found["warnings"]:
         terminal.warn(warning)

@@ -51,19 +51,17 @@ def _commas(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[str
         raise click.BadParameter("expected names separated by commas; a name with a comma stands in quotes") from None
 
 
-output_options = together(
-    click.option(
-        "--format",
-        "output",
-        type=click.Choice(FORMATS),
-        default="table",
-        show_default=True,
-        help="Form of the result on standard output.",
-    ),
-    _switch("--quiet", "No progress."),
-    _switch("--debug", "Traces and Spark's own log on standard error; they may show values of the tables."),
-    _switch("--log-json", "Progress and messages as JSON lines on standard error."),
-)
+def output_as(formats: Sequence[str], text: str) -> Callable[[F], F]:
+    """`--format` with these choices, the first by default, and the switches of every command."""
+    return together(
+        click.option("--format", "output", type=click.Choice(formats), default=formats[0], show_default=True, help=text),
+        _switch("--quiet", "No progress."),
+        _switch("--debug", "Traces and Spark's own log on standard error; they may show values of the tables."),
+        _switch("--log-json", "Progress and messages as JSON lines on standard error."),
+    )
+
+
+output_options = output_as(FORMATS, "Form of the result on standard output.")
 store_option = click.option(
     "--store",
     metavar="PLACE",
@@ -146,6 +144,22 @@ input_options = together(
         multiple=True,
         help="Any setting by its path, e.g. training.max_train_rows=100000. Repeatable; overrides the rest.",
     ),
+)
+
+# for commands whose --epsilon is a privacy budget
+attack_input_options = together(
+    click.option("--config", "config_file", metavar="FILE", help="YAML; every option below overrides it."),
+    click.option("--original", metavar="TABLE", help="File, folder, Delta path, or table of the catalog."),
+    click.option("--release", metavar="TABLE", multiple=True, help="As --original. Repeat for the replicates of a release."),
+    click.option("--holdout", metavar="TABLE", help="Real people who were not used to make the release."),
+    click.option("--key", metavar="COLUMNS", multiple=True, callback=_commas, help="Record key, one or several columns."),
+    click.option("--quasi-identifiers", metavar="COLUMNS", multiple=True, callback=_commas, help="What the attacker knows."),
+    click.option("--sensitive-attribute", metavar="NAME[:KIND]", multiple=True, help="What they would like to know."),
+    click.option("--tolerance", type=float, metavar="SHARE", help="Error that still counts as a right guess of a number."),
+    click.option("--registry", metavar="ID", help=f"Name of the registry.  [default: {_DEFAULTS.registry}]"),
+    click.option("--release-id", metavar="ID", help=f"Name of the release.  [default: {_DEFAULTS.release_id}]"),
+    click.option("--seed", type=int, metavar="N", help=f"Seed of every random step.  [default: {_DEFAULTS.training.seed}]"),
+    click.option("--set", "sets", metavar="PATH=VALUE", multiple=True, help="Any setting by its path. Repeatable."),
 )
 
 

@@ -9,15 +9,20 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from .base import Model, Name, check_identifier
+from .base import Model, Name, check_identifier, suggest
+from .policy import Policy
+from .recode import Recode
+from .search import Search, short_forms
 from .sections import (
     MEASURES,
     Attacker,
     Baseline,
     Columns,
+    Disclosure,
     Drivers,
     Intervals,
     Measure,
+    Publish,
     SensitiveAttribute,
     Session,
     Store,
@@ -50,6 +55,11 @@ class Config(Model):
         default_factory=dict, description="named scenarios in place of quasi_identifiers"
     )
     sensitive_attributes: tuple[SensitiveAttribute, ...] = ()
+    recode: dict[str, Recode] = Field(
+        default_factory=dict,
+        description="per column, how the release was coarsened, which is done to the original too: {age: {bands: 10}}",
+    )
+    search: Search = Search()
     attackers: tuple[Attacker, ...] = (Attacker(name="rf"),)
     allow_code: bool = False
     measures: tuple[Measure, ...] = ("normalized_gain",)
@@ -57,7 +67,10 @@ class Config(Model):
     intervals: Intervals = Intervals()
     baseline: Baseline = Baseline()
     drivers: Drivers = Drivers()
+    publish: Publish = Publish()
+    disclosure: Disclosure = Disclosure()
     training: Training = Training()
+    policy: Policy | None = Field(None, description="limits the release is held to")
     store: Store = Store()
     tracking: Tracking = Tracking()
     session: Session = Session()
@@ -92,6 +105,11 @@ class Config(Model):
 
     @model_validator(mode="before")
     @classmethod
+    def _search(cls, value: Any) -> Any:
+        return short_forms(value)
+
+    @model_validator(mode="before")
+    @classmethod
     def _plain_tau(cls, value: Any) -> Any:
         threshold = value.get("threshold") if isinstance(value, dict) else None
         if isinstance(threshold, dict) and isinstance(threshold.get("tau"), (int, float)):
@@ -112,12 +130,18 @@ class Config(Model):
     def sets(self) -> dict[str, tuple[str, ...]]:
         """Quasi-identifier sets by name; a plain list is the set `all`. QIs are ordered by name."""
         sets = self.qi_sets or {"all": self.quasi_identifiers}
-        return {name: tuple(sorted(columns)) for name, columns in sets.items()}
+        dropped = {name for name, recode in self.recode.items() if recode.drop}
+        return {name: tuple(sorted(c for c in columns if c not in dropped)) for name, columns in sets.items()}
 
     @property
     def all_quasi_identifiers(self) -> tuple[str, ...]:
         """Every quasi-identifier of any set, ordered by name, each once."""
         return tuple(sorted({column for columns in self.sets.values() for column in columns}))
+
+    def missing_codes(self, name: str) -> tuple[str | int | float, ...]:
+        """Codes of a column that mean missing: those declared, and the markers of suppressed cells."""
+        recode = self.recode.get(name)
+        return (*self.columns.missing_codes.get(name, ()), *(recode.suppressed if recode else ()))
 
 
 def _role_faults(config: Config) -> Iterable[str]:
@@ -139,6 +163,15 @@ def _role_faults(config: Config) -> Iterable[str]:
     for column in config.columns.key:
         if column in quasi or column in {s.name for s in config.sensitive_attributes}:
             yield f"columns.key: {column!r} is also a quasi-identifier or sensitive attribute: a key is neither"
+    names = [s.name for s in config.sensitive_attributes]
+    for attribute_name in config.policy.attributes if config.policy else ():
+        if attribute_name not in names:
+            yield f"policy.attributes: {attribute_name!r} is not a sensitive attribute.{suggest(attribute_name, names)}"
+    for name, recode in config.recode.items():
+        if name in config.columns.key:
+            yield f"recode: {name!r} is a key, which tells records apart: it cannot be coarser"
+        if recode.drop and name in {s.name for s in config.sensitive_attributes}:
+            yield f"recode.{name}.drop: what is not in the release cannot be evaluated: leave it out of sensitive_attributes"
     for column in config.baseline.by:
         if column not in quasi:
             yield f"baseline.by: {column!r} is not among the quasi-identifiers"
@@ -155,6 +188,6 @@ def parse_attribute(text: str) -> dict[str, str]:
     return {"name": name, "type": kind} if colon and kind in ("categorical", "continuous") else {"name": text}
 
 
-def settings_json(config: Config) -> str:
+def settings_json(config: Model) -> str:
     """The configuration as sorted JSON, as it is stored and digested. It holds no secrets."""
     return json.dumps(config.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)

@@ -173,12 +173,41 @@ class Drivers(Model):
     exclude_relations: tuple[str, ...] = Field((), description="'column=level -> class' that everybody knows")
 
 
+class Publish(Model):
+    """How figures leave the house, in reports and exports; what they tell of few people (min_cell_count) is withheld."""
+
+    rounding: int | None = Field(None, ge=2, le=1000, description="round counts of people to multiples of this")
+
+
+class Disclosure(Model):
+    """Classical measures, attacks on records and utility, beside RAPID."""
+
+    bins: dict[str, tuple[float, ...]] = Field(
+        default_factory=dict, description="per numeric column, ascending edges: [e0, e1), .., the last one closed"
+    )
+    sampling_fraction: float | None = Field(
+        None, gt=0, le=1, description="share of the population that the original holds; 1 for a complete register"
+    )
+    max_records: int = Field(100_000, ge=100, description="records a distance or attack is computed for; more are sampled")
+
+    @field_validator("bins")
+    @classmethod
+    def _ascending_edges(cls, value: dict[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+        for name, edges in value.items():
+            if len(edges) < 2 or list(edges) != sorted(set(edges)):
+                raise ValueError(f"the edges of {name!r} are two or more different numbers in ascending order")
+        return value
+
+
 class Training(Model):
     """How attackers are fitted."""
 
     max_train_rows: int = Field(500_000, ge=10, description="release rows used; above it a stratified seeded sample")
     seed: int = Field(20260, ge=0, lt=2**31)
     replicates: Literal["each", "pooled", "both"] = "both"
+    fit_on: Literal["driver", "executors"] = Field(
+        "driver", description="executors: combinations, and groups of a forest's trees, as Spark tasks; for clusters"
+    )
     references: bool = Field(False, description="also population_reference and copy_ceiling")
 
 

@@ -8,7 +8,22 @@ readers; markers and line styles tell things apart as well.
 """
 
 from .answers import draw_calibration, draw_classes, draw_gain
-from .basics import MOST_POINTS, Drawing, Evaluation, numeric, rows_about, rows_behind, table, without_labels
+from .basics import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    MOST_POINTS,
+    SIZE,
+    STYLES,
+    WIDTH,
+    Drawing,
+    Evaluation,
+    numeric,
+    rows_about,
+    rows_behind,
+    table,
+    without_labels,
+)
 from .drivers import draw_attribution, draw_refits, draw_subgroups, subgroup_columns
 from .inline import svg
 from .notebook import (
@@ -24,7 +39,8 @@ from .notebook import (
 from .rates import draw_attackers, draw_curve, draw_holdout
 
 __all__ = [
-    "MOST_POINTS", "Drawing", "Evaluation", "draw_attackers", "draw_attribution", "draw_calibration", "draw_classes",
+    "COLOURS", "GREY", "MARKERS", "MOST_POINTS", "SIZE", "STYLES", "WIDTH", "Drawing", "Evaluation", "draw_attackers",
+    "draw_attribution", "draw_calibration", "draw_classes",
     "draw_curve", "draw_gain", "draw_holdout", "draw_refits", "draw_subgroups", "numeric", "plot_attackers",
     "plot_attribution", "plot_calibration", "plot_classes", "plot_curve", "plot_gain", "plot_holdout", "plot_subgroups",
     "rows_about", "rows_behind", "subgroup_columns", "svg", "table", "without_labels",

@@ -207,6 +207,11 @@ def release(
     return EntropyRelease(noisy, value, scale, scale, n_declared, bins, order, guarantee)
 
 
+def released_sensitivity(n: int, bins: int, order: float | None = None, bound: Bound = "exact") -> float:
+    """The sensitivity of what `release` draws: of the declared bins and one more, `other`, in bits."""
+    return _released_sensitivity(n, bins, order, bound)[0]
+
+
 def _released_sensitivity(n: int, bins: int, order: float | None, bound: Bound) -> tuple[float, int]:
     with_other = check_integer(bins, 1, "bins") + 1
     if order is None:

@@ -1,5 +1,5 @@
-"""Exact counts by Spark, for releases: the only module of this folder that touches it. No noise is drawn
-here.
+"""Exact counts by Spark, for releases: with `curves` the only module of this folder that touches it. No noise
+is drawn here.
 
 What a record contributes depends on the record alone: values outside the declared domains go to `other`,
 uncounted, and nothing is refused because of a value.
@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from rapid_spark.config import suggest
 from rapid_spark.reaedp.budget import check_integer
 from rapid_spark.reaedp.domain import Categories, Domain, Edges, Table, text_of
-from rapid_spark.reaedp.noise import Counts, Floats
+from rapid_spark.reaedp.noise import Counts
 
 Universe = Literal["common", "table"]
 MANY_LEVELS = 200
@@ -62,9 +62,14 @@ def count_tables(
         )
     binned = with_bins(frame, domains, keep=person)
     if universe == "common":
-        binned = binned.where(reduce(lambda a, b: a & b, [_position(d) >= 0 for d in domains]))
+        binned = inside(binned, domains)
     if max_rows_per_person is not None:
-        binned = keep_rows(binned, person, max_rows_per_person, [_bin(d) for d in domains])
+        binned = keep_rows(binned, person, max_rows_per_person, [bin_name(d) for d in domains])
+    return count_binned(binned, tables)
+
+
+def count_binned(binned: DataFrame, tables: Sequence[Table]) -> list[Counts]:
+    """The dense counts of tables from a frame with bins, as `with_bins` makes it, in one pass."""
     cells = [F.struct(F.lit(i).alias("t"), _cell(t).alias("c")) for i, t in enumerate(tables)]
     counted = (
         binned.select(F.explode(F.array(*cells)).alias("at"))
@@ -80,22 +85,22 @@ def count_tables(
     return result
 
 
-def count_records(frame: DataFrame) -> int:
-    """How many records there are; to be held against n_declared under `replace` only, where n is public."""
-    return frame.count()
+def inside(binned: DataFrame, domains: Sequence[Domain]) -> DataFrame:
+    """The records that are inside every domain."""
+    return binned.where(reduce(lambda a, b: a & b, [_position(d) >= 0 for d in domains]))
 
 
 def with_bins(frame: DataFrame, domains: Sequence[Domain], keep: Sequence[str] = ()) -> DataFrame:
     """The columns in `keep`, and for each domain the number of the record's bin, -1 for `other`."""
-    _check_columns(frame, [*keep, *(d.column for d in domains)])
+    check_columns(frame, [*keep, *(d.column for d in domains)])
     bins = []
     for i, domain in enumerate(domains):
         if isinstance(domain, Categories) and len(domain.levels) > MANY_LEVELS:
             frame = _join_levels(frame, domain, f"_level{i}")  # Long lists are looked up by a join.
-            bins.append(F.col(f"_level{i}").alias(_bin(domain)))
+            bins.append(F.col(f"_level{i}").alias(bin_name(domain)))
         else:
-            bins.append(_bin_column(frame, domain).alias(_bin(domain)))
-    return frame.select(*[F.col(_quoted(c)) for c in keep], *bins)
+            bins.append(_bin_column(frame, domain).alias(bin_name(domain)))
+    return frame.select(*[F.col(quoted(c)) for c in keep], *bins)
 
 
 def keep_rows(frame: DataFrame, person: Sequence[str], limit: int, content: Sequence[str]) -> DataFrame:
@@ -105,10 +110,10 @@ def keep_rows(frame: DataFrame, person: Sequence[str], limit: int, content: Sequ
     Which rows stay depends on the person's own rows alone, so that one person moves at most `limit` counts.
     """
     check_integer(limit, 1, "max_rows_per_person")
-    _check_columns(frame, [*person, *content])
+    check_columns(frame, [*person, *content])
     keyed = frame.where(_key_given(person))
-    columns = [F.col(_quoted(c)) for c in content]
-    order = Window.partitionBy(*[F.col(_quoted(c)) for c in person]).orderBy(F.xxhash64(*columns), *columns)
+    columns = [F.col(quoted(c)) for c in content]
+    order = Window.partitionBy(*[F.col(quoted(c)) for c in person]).orderBy(F.xxhash64(*columns), *columns)
     return keyed.withColumn("_row", F.row_number().over(order)).where(F.col("_row") <= limit).drop("_row")
 
 
@@ -125,7 +130,7 @@ def with_parts(frame: DataFrame, person: Sequence[str], shares: Sequence[float],
         shares: expected share of each part, adding up to 1.
         secret: key of the hash (HMAC-SHA-256), the same at every call on this population.
     """
-    _check_columns(frame, person)
+    check_columns(frame, person)
     if not secret:
         raise ValueError(
             "the secret of the split is empty; set one, and keep it the same for this population"
@@ -138,7 +143,7 @@ def with_parts(frame: DataFrame, person: Sequence[str], shares: Sequence[float],
                 f"the key {field.name} is {field.dataType.simpleString()}; a key has no fractions"
             )
     message = F.to_json(
-        F.struct(*[F.col(_quoted(c)).cast("string").alias(f"k{i}") for i, c in enumerate(person)])
+        F.struct(*[F.col(quoted(c)).cast("string").alias(f"k{i}") for i, c in enumerate(person)])
     )
     # 52 bits of the hash, exact in a double.
     place = F.conv(F.substring(_hmac(message, secret), 1, 13), 16, 10).cast("double") / F.lit(2.0**52)
@@ -147,81 +152,13 @@ def with_parts(frame: DataFrame, person: Sequence[str], shares: Sequence[float],
     return frame.withColumn(PART, F.when(_key_given(person), part))
 
 
-def sum_curves(
-    frame: DataFrame, columns: Sequence[str], mass: Floats, norm_limit: float
-) -> tuple[Floats, int]:
-    """The sum of curves, each scaled down to norm at most `norm_limit`, and how many curves there are.
-
-    A curve is a row with one column per point of the grid. A missing value takes that of the last point
-    before it, or of the first after it; a curve without a value is 0 everywhere. So every curve counts,
-    whatever it holds.
-
-    Args:
-        frame: one row per curve.
-        columns: the columns in the order of the grid.
-        mass: tridiagonal matrix as two rows: the squared norm of x is sum m[0] x_k^2 + 2 sum m[1] x_k
-            x_(k+1).
-        norm_limit: the largest norm of a curve.
-    """
-    _check_columns(frame, columns)
-    raw = [F.expr(f"try_cast({_quoted(c)} as double)") for c in columns]
-    finite = F.array(*[F.when(~F.isnan(v) & (F.abs(v) < float("inf")), v) for v in raw])
-    filled = frame.select(_fill(_fill(finite, backward=False), backward=True).alias("x"))
-    # The norm of x over its largest value, so that no square overflows.
-    values = [F.col("x")[i] for i in range(len(columns))]
-    top = F.greatest(*[F.abs(v) for v in values]) if len(values) > 1 else F.abs(values[0])
-    scaled = filled.withColumn("top", F.when(top > 0, top).otherwise(1.0)).select(
-        "x", "top", F.transform("x", lambda v: v / F.col("top")).alias("u")
-    )
-    unit = [F.col("u")[i] for i in range(len(columns))]
-    squares = [F.lit(float(m)) * u * u for m, u in zip(mass[0], unit, strict=True)]
-    squares += [F.lit(2 * float(m)) * a * b for m, a, b in zip(mass[1], unit, unit[1:], strict=False)]
-    norm = F.sqrt(F.greatest(reduce(lambda a, b: a + b, squares), F.lit(0.0)))
-    # u * min(top, limit / norm(u)) = x * min(1, limit / norm(x)).
-    factor = F.when(norm * F.col("top") > norm_limit, norm_limit / norm).otherwise(F.col("top"))
-    clipped = scaled.withColumn("f", factor)
-    sums = [F.sum(F.col("u")[i] * F.col("f")).alias(f"s{i}") for i in range(len(columns))]
-    row = clipped.agg(F.count(F.lit(1)).alias("n"), *sums).first()
-    assert row is not None
-    return np.array([row[f"s{i}"] or 0.0 for i in range(len(columns))]), int(row["n"])
-
-
-def widen_curves(frame: DataFrame, curve: str, time: str, value: str, grid: Sequence[float]) -> DataFrame:
-    """Long curves (one row per curve and time) as one row per curve with columns `t0`, `t1`, .. at the grid's
-    times.
-
-    Several values of one curve at one time are averaged; times off the grid are left out.
-    """
-    _check_columns(frame, [curve, time, value])
-    at = F.expr(f"try_cast({_quoted(time)} as double)")
-    measured = F.expr(f"try_cast({_quoted(value)} as double)")
-    finite = F.when(~F.isnan(measured) & (F.abs(measured) < float("inf")), measured)
-    points = [F.avg(F.when(at == float(g), finite)).alias(f"t{i}") for i, g in enumerate(grid)]
-    return frame.groupBy(F.col(_quoted(curve)).alias("curve")).agg(*points)
-
-
-def _fill(values: Column, *, backward: bool) -> Column:
-    """Missing entries take the entry before; `backward` starts at the end, and ends with 0."""
-    source = F.reverse(values) if backward else values
-
-    def step(state: Column, v: Column) -> Column:
-        last = F.coalesce(v, state["last"])
-        return F.struct(F.concat(state["all"], F.array(last)).alias("all"), last.alias("last"))
-
-    start = F.struct(
-        F.array().cast("array<double>").alias("all"),
-        F.lit(0.0 if backward else None).cast("double").alias("last"),
-    )
-    filled = F.aggregate(source, start, step)["all"]
-    return F.reverse(filled) if backward else filled
-
-
-def _bin(domain: Domain) -> str:
+def bin_name(domain: Domain) -> str:
+    """The column that `with_bins` makes of a domain."""
     return f"_bin_{domain.column}"
 
 
 def _position(domain: Domain) -> Column:
-    return F.col(_quoted(_bin(domain)))
+    return F.col(quoted(bin_name(domain)))
 
 
 def _cell(table: Table) -> Column:
@@ -234,7 +171,7 @@ def _cell(table: Table) -> Column:
 
 
 def _bin_column(frame: DataFrame, domain: Domain) -> Column:
-    source = F.col(_quoted(domain.column))
+    source = F.col(quoted(domain.column))
     kind = frame.schema[domain.column].dataType
     is_missing = source.isNull() | (F.isnan(source) if isinstance(kind, _NUMBERS[:2]) else F.lit(False))
     position = _interval(domain, kind) if isinstance(domain, Edges) else _level(domain, kind)
@@ -243,16 +180,14 @@ def _bin_column(frame: DataFrame, domain: Domain) -> Column:
 
 
 def _level(domain: Categories, kind: T.DataType) -> Column:
-    source = F.col(_quoted(domain.column))
+    source = F.col(quoted(domain.column))
     if isinstance(kind, _NUMBERS):
         levels = F.array(*[F.lit(v) for v in _as_numbers(domain, kind)])
         return F.array_position(levels, source.cast("double")).cast("int") - 1
-    return (
-        F.array_position(F.array(*[F.lit(text_of(v)) for v in domain.levels]), source.cast("string")).cast(
-            "int"
-        )
-        - 1
-    )
+    text = source.cast("string")
+    if all(isinstance(v, bool) for v in domain.levels):
+        text = F.lower(text)  # TRUE, True and true are one value in a text file.
+    return F.array_position(F.array(*[F.lit(text_of(v)) for v in domain.levels]), text).cast("int") - 1
 
 
 def _interval(domain: Edges, kind: T.DataType) -> Column:
@@ -260,7 +195,7 @@ def _interval(domain: Edges, kind: T.DataType) -> Column:
         raise ValueError(
             f"column {domain.column} is a {kind.simpleString()}; edges need numbers: convert it to days first"
         )
-    x = F.expr(f"try_cast({_quoted(domain.column)} as double)")
+    x = F.expr(f"try_cast({quoted(domain.column)} as double)")
     first, last, bins = domain.edges[0], domain.edges[-1], len(domain.edges) - 1
     inside = (x >= first) & (x <= last) & ~F.isnan(x)
     if domain.step is not None:
@@ -281,7 +216,7 @@ def _interval(domain: Edges, kind: T.DataType) -> Column:
 
 def _join_levels(frame: DataFrame, domain: Categories, name: str) -> DataFrame:
     kind = frame.schema[domain.column].dataType
-    source = F.col(_quoted(domain.column))
+    source = F.col(quoted(domain.column))
     numeric = isinstance(kind, _NUMBERS)
     values = _as_numbers(domain, kind) if numeric else [text_of(v) for v in domain.levels]
     schema = f"{name}_value {'double' if numeric else 'string'}, {name} int"
@@ -308,7 +243,7 @@ def _as_numbers(domain: Categories, kind: T.DataType) -> list[float]:
 def _key_given(person: Sequence[str]) -> Column:
     if not person:
         raise ValueError("no key column of the person is named; name at least one")
-    return reduce(lambda a, b: a & b, [F.col(_quoted(c)).isNotNull() for c in person])
+    return reduce(lambda a, b: a & b, [F.col(quoted(c)).isNotNull() for c in person])
 
 
 def _hmac(message: Column, secret: str) -> Column:
@@ -318,7 +253,8 @@ def _hmac(message: Column, secret: str) -> Column:
     return F.sha2(F.concat(outer, F.unhex(F.sha2(F.concat(inner, F.encode(message, "UTF-8")), 256))), 256)
 
 
-def _check_columns(frame: DataFrame, columns: Sequence[str]) -> None:
+def check_columns(frame: DataFrame, columns: Sequence[str]) -> None:
+    """Raise ValueError for a column that is not there, or has a double that differs in case only."""
     for column in columns:
         if column not in frame.columns:
             raise ValueError(f"column {column} is not in the data.{suggest(column, frame.columns)}")
@@ -326,5 +262,6 @@ def _check_columns(frame: DataFrame, columns: Sequence[str]) -> None:
             raise ValueError(f"columns {' and '.join(alike)} differ in case only; rename one of them")
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name in backticks, as Spark takes any name."""
     return "`" + name.replace("`", "``") + "`"

@@ -106,6 +106,18 @@ def set_budget(storage: Storage, budget: Budget, now: dt.datetime | None = None)
     return budget.warning
 
 
+def look(rows: Sequence[Row], request: Request) -> Entry | None:
+    """What `enter` would answer now: the entry of a request that was drawn before, or None where a new one fits.
+
+    Raises:
+        ValueError: as `enter`.
+    """
+    if (old := _same(rows, request)) is not None:
+        return Entry(old["entry_id"], drawn=True)
+    check(rows, request)
+    return None
+
+
 def enter(storage: Storage, request: Request, now: dt.datetime | None = None) -> Entry:
     """Charge a release to the budget of its population, before its noise is drawn.
 
@@ -121,10 +133,9 @@ def enter(storage: Storage, request: Request, now: dt.datetime | None = None) ->
 
     def decide(rows: list[Row]) -> list[Row]:
         answer.clear()
-        if (old := _same(rows, request)) is not None:
-            answer.append(Entry(old["entry_id"], drawn=True))
+        if (old := look(rows, request)) is not None:
+            answer.append(old)
             return []
-        check(rows, request)
         row = _entry_row(request, now)
         answer.append(Entry(row["entry_id"], drawn=False, warnings=tuple(_content_warnings(rows, request))))
         return [row]

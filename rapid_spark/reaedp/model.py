@@ -163,7 +163,7 @@ class Network:
         for position in range(self.first, len(self.structure.domains)):
             touched = np.flatnonzero(starts <= position)
             if touched.size:
-                result[touched, position] = _draw(
+                result[touched, position] = draw_bins(
                     self._weights(position), self._cell(result[touched], position)
                 )
         return result
@@ -283,7 +283,8 @@ def _merit(column: int, parents: list[int], association: Array) -> float:
     return float(association[column, parents].sum()) / math.sqrt(len(parents) + between)
 
 
-def _draw(weights: Cells, cell: Cells) -> Cells:
+def draw_bins(weights: Cells, cell: Cells) -> Cells:
+    """For each entry of `cell` a column of that row of whole-number weights, as likely as its weight says."""
     cumulative = weights.cumsum(axis=1)
     result = np.empty(len(cell), dtype=np.int64)
     step = max(1, CHUNK // weights.shape[1])

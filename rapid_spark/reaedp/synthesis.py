@@ -26,6 +26,14 @@ PARTS: tuple[Part, ...] = ("structure", "parameters", "seeds")
 LARGEST_BATCH = 200_000
 
 
+class Unproved(ValueError):
+    """The noisy support does not prove the pass probability: nothing is drawn, the budget is spent."""
+
+
+class Incomplete(RuntimeError):
+    """The candidates ended before the records were complete: nothing is released, the budget is spent."""
+
+
 @dataclass(frozen=True)
 class Synthetic:
     """The drawn records (`frame`, exactly N rows), the structure they follow, and the support that was
@@ -48,7 +56,8 @@ def draw(planned: Plan, count: Count) -> Synthetic:
         count: exact dense counts of tables over the records of a part.
 
     Raises:
-        ValueError: if the noisy support does not prove the pass probability; the budget stays spent.
+        Unproved: if the noisy support does not prove the pass probability.
+        Incomplete: as `draw_until`.
     """
     network = learn(planned, count)
     if planned.test is None:
@@ -99,7 +108,7 @@ def buy_support(planned: Plan, kept_counts: noise.Counts) -> plausible.Support:
         planned.guarantee.protected_unit,
     )
     if bought.pass_probability < planned.pass_probability:
-        raise ValueError(
+        raise Unproved(
             f"the noisy support proves a pass probability of {max(bought.pass_probability, 0):.3g}, and the "
             "plan needs "
             f"{planned.pass_probability:g}: no record is drawn, and the budget is spent. Keep fewer columns "
@@ -112,22 +121,25 @@ def buy_support(planned: Plan, kept_counts: noise.Counts) -> plausible.Support:
 def draw_until(planned: Plan, network: Network, kept_counts: noise.Counts, chance: float) -> Cells:
     """Exactly N records that pass the privacy test, as bins in the order of the structure.
 
+    The number of candidates is fixed beforehand and all of them are drawn and tested, so that not even the run time
+    says how many pass; the first N that do are the release.
+
     Args:
         planned: the plan.
         network: the model.
         kept_counts: exact counts of the seed records over the kept columns, at their finest.
-        chance: proved pass probability, which bounds the number of candidates.
+        chance: proved pass probability, which settles the number of candidates.
 
     Raises:
-        RuntimeError: if the candidates end first, which has probability at most `stop` where the proof holds.
+        Incomplete: if fewer than N pass, which has probability at most `stop` where the proof holds.
     """
     assert planned.test is not None
     left = plausible.attempts_for(planned.records, chance, planned.stop)
     done: list[Cells] = []
-    wanted = planned.records
     cumulative = np.cumsum(kept_counts)
-    while wanted > 0 and left > 0 and cumulative[-1] > 0:
-        size = min(left, LARGEST_BATCH, max(2 * wanted, 1000))
+    wanted = planned.records
+    while left > 0 and cumulative[-1] > 0:
+        size = min(left, LARGEST_BATCH)
         left -= size
         seeds = _seeds(network.structure, planned.starts[0], cumulative, size)
         starts = np.array(planned.starts)[noise.uniform_below(np.full(size, len(planned.starts)))]
@@ -137,7 +149,7 @@ def draw_until(planned: Plan, network: Network, kept_counts: noise.Counts, chanc
         done.append(passed)
         wanted -= len(passed)
     if wanted > 0:
-        raise RuntimeError(
+        raise Incomplete(
             "the drawing ended before its records were complete; nothing is released, the budget is spent"
         )
     return np.concatenate(done)

@@ -175,7 +175,7 @@ class Release:
     rule: Rule
 
     def frame(self) -> pd.DataFrame:
-        """One row per cell: table, columns, bins, noisy_count, count (post-processed), and the guarantee."""
+        """One row per cell: table, its number, columns, bins, noisy_count, count (post-processed), and the guarantee."""
         return pd.concat([self._frame(i) for i in range(len(self.noisy))], ignore_index=True)
 
     def _frame(self, i: int) -> pd.DataFrame:
@@ -183,7 +183,8 @@ class Release:
         bins = list(map(list, zip(*share.table.labels(), strict=True)))
         frame = pd.DataFrame({"bins": bins, "noisy_count": self.noisy[i], "count": self.estimates[i]})
         frame.insert(0, "table", share.table.name)
-        frame.insert(1, "columns", [list(share.table.columns)] * len(frame))
+        frame.insert(1, "cell", np.arange(len(frame)))
+        frame.insert(2, "columns", [list(share.table.columns)] * len(frame))
         return frame.assign(
             scale=share.scale,
             table_epsilon=share.epsilon,

@@ -6,10 +6,12 @@ is one more function in `SECTIONS`: it gets a `Page` and returns markup, or None
 
 from .data import TABLES, ReportData, of_assessment, read
 from .document import SECTIONS, Section, assessment_html, render, write
+from .findings import warnings_section
 from .markup import Html, fold, join, listing, note, tag
+from .method import leaves
 from .page import Page
 
 __all__ = [
-    "SECTIONS", "TABLES", "Html", "Page", "ReportData", "Section", "assessment_html", "fold", "join", "listing", "note",
-    "of_assessment", "read", "render", "tag", "write",
+    "SECTIONS", "TABLES", "Html", "Page", "ReportData", "Section", "assessment_html", "fold", "join", "leaves",
+    "listing", "note", "of_assessment", "read", "render", "tag", "warnings_section", "write",
 ]  # fmt: skip

@@ -13,7 +13,8 @@ from ..config import ConfigError, check_identifier
 
 TABLES = (
     "risk_summary", "risk_curve", "risk_classes", "risk_subgroups", "risk_patterns", "risk_attribution",
-    "risk_relations", "risk_distributions", "risk_joint", "audit_verdicts", "release_decisions",
+    "risk_relations", "risk_distributions", "risk_joint", "audit_verdicts", "audit_comparison",
+    "release_decisions",
 )
 
 

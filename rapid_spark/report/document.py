@@ -16,7 +16,7 @@ from ..wording import findings, name, plain
 from .cells import given
 from .comparisons import attackers, classes, thresholds
 from .data import ReportData, of_assessment
-from .findings import combinations, finding, warned
+from .findings import combinations, finding, warnings_section
 from .markup import Html, join, tag
 from .method import how, limits
 from .page import Page
@@ -26,7 +26,7 @@ from .style import CSS, PAGE_RULES
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 Section = Callable[[Page], Html | None]
 SECTIONS: tuple[tuple[str, str, Section], ...] = (
-    ("finding", "Finding", finding), ("warnings", "What the reader must know", warned),
+    ("finding", "Finding", finding), ("warnings", "What the reader must know", warnings_section),
     ("combinations", "Combinations", combinations), ("thresholds", "Other thresholds", thresholds),
     ("attackers", "Attackers compared", attackers), ("classes", "Which answers", classes),
     ("joint", "Taken together", joint),
@@ -35,18 +35,21 @@ SECTIONS: tuple[tuple[str, str, Section], ...] = (
 )
 
 
-def render(data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECTIONS) -> str:
+def render(
+    data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECTIONS, title: str | None = None
+) -> str:
     """The report as one HTML document.
 
     Args:
         data: what to report.
         sections: anchor, heading and function of each; those without content are left out.
+        title: of the document; says what was evaluated when left out.
     """
     page, summary = Page(data, findings(data.summary, data.comparable)), data.summary
-    made = [(anchor, title, make(page)) for anchor, title, make in sections]
-    parts = [(anchor, title, content) for anchor, title, content in made if content is not None]
+    made = [(anchor, heading, make(page)) for anchor, heading, make in sections]
+    parts = [(anchor, heading, content) for anchor, heading, content in made if content is not None]
     about = [", ".join(dict.fromkeys(map(name, summary[c]))) for c in ("registry", "release_id")]
-    title = f"RAPID report: {plain(', '.join(filter(None, about)), 200) or 'nothing was evaluated'}"
+    title = title or f"RAPID report: {plain(', '.join(filter(None, about)), 200) or 'nothing was evaluated'}"
     when = data.evaluated_at
     if not given(when) and len(summary):
         when = summary.iloc[0].get("evaluated_at")
@@ -67,11 +70,11 @@ def render(data: ReportData, sections: Sequence[tuple[str, str, Section]] = SECT
     return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{body}\n</html>\n'
 
 
-def write(data: ReportData, path: str | Path) -> Path:
-    """Write the report to a file, UTF-8; the folder is made at need."""
+def write(data: ReportData, path: str | Path, make: Callable[[ReportData], str] | None = None) -> Path:
+    """Write the report to a file, UTF-8; the folder is made at need. `make` renders it in place of `render`."""
     place = Path(path)
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(render(data), encoding="utf-8")
+    place.write_text((make or render)(data), encoding="utf-8")
     return place
 
 
@@ -81,7 +84,7 @@ def assessment_html(assessment: Any) -> str:
     own = hashlib.sha256(data.run_id.encode()).hexdigest()[:8]  # a notebook shows several: their ids must differ
     page = Page(data, findings(data.summary, data.comparable), prefix=f"run-{own}-fig")
     curves = page.figures(plots.draw_curve(data, f) for f in page.told[:2])
-    known = warned(page)
+    known = warnings_section(page)
     heading = tag("p", tag("strong", "What the reader must know")) if known else None
     content = join([finding(page), heading, known, combinations(page), curves])
     return f"<style>{_scoped(CSS)}</style>{tag('div', content, class_='rapid-spark')}"

@@ -44,7 +44,8 @@ def stated(page: Page, which: str, caption: str, columns: Sequence[str]) -> Html
     return listing(caption, heads, rows, len(columns), len(frame) - len(rows))
 
 
-def warned(page: Page) -> Html | None:
+def warnings_section(page: Page) -> Html | None:
+    """What the reader must know."""
     if not page.data.warnings:
         return None
     items = (tag("li", plain(w, 600)) for w in dict.fromkeys(page.data.warnings))

@@ -60,7 +60,7 @@ def _missing_rule(attribute: Mapping[str, Any], summary: pd.DataFrame) -> str:
 
 
 def _settings(page: Page) -> Html | None:
-    given, default = dict(_leaves(page.data.settings)), dict(_leaves(Config().model_dump(mode="json")))
+    given, default = dict(leaves(page.data.settings)), dict(leaves(Config().model_dump(mode="json")))
     rows = [
         [path, plain(value, 400), "default" if default.get(path) == value else "given"]
         for path, value in given.items()
@@ -70,10 +70,11 @@ def _settings(page: Page) -> Html | None:
     return fold("Settings", table) if rows else None
 
 
-def _leaves(value: Any, path: str = "") -> Iterable[tuple[str, str]]:
+def leaves(value: Any, path: str = "") -> Iterable[tuple[str, str]]:
+    """Settings by path, as text; empty ones are left out."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))
     elif value not in (None, [], {}, ()):
         yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

@@ -1,0 +1,6 @@
+"""Many registries and releases from one configuration, judged by one policy and compared fairly."""
+
+from .runner import AuditOutcome, audit
+from .settings import AuditConfig
+
+__all__ = ["AuditConfig", "AuditOutcome", "audit"]

@@ -1,0 +1,1 @@
+"""Classical disclosure measures beside RAPID, each one group-by or join on Spark."""

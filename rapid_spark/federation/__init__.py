@@ -1,0 +1,1 @@
+"""Federated audit: a run's aggregates as one file, out of one store and into another. No record leaves."""

@@ -1,0 +1,1 @@
+"""Coarser columns: how the release was coarsened is said in the configuration, and the original is treated likewise."""

@@ -1,0 +1,1 @@
+"""The risk-utility map: releases over mechanisms and epsilons, or any list, each attacked and measured."""
