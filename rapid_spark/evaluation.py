@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from . import attribution, control, drivers, io, joint, report, schema, session, training
+from . import attribution, control, drivers, io, joint, report, schema, session, survey, training
 from .attackers import Feature, Fitted
 from .config import Config, Table, parse, settings_json
 from .io import Source
@@ -118,6 +118,7 @@ def evaluate(
     say: Callable[[str], None] = quiet,
     keep: Callable[[FitKey, Fitted], None] | None = None,
     look: Callable[[State, Scored, Found], None] | None = None,
+    apart: bool = False,
 ) -> Assessment:
     """Evaluate one release (all its replicates, attributes, quasi-identifier sets and attackers).
 
@@ -130,6 +131,7 @@ def evaluate(
         say: called with the name of each stage.
         keep: given each fitted attacker, where they are to be stored.
         look: given the scored original and its figures while they are held, for further counts.
+        apart: what stands as replicates are releases of their own, so that nothing is taken over them.
 
     Raises:
         SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
@@ -142,6 +144,7 @@ def evaluate(
         config = config.model_copy(update={"quasi_identifiers": (), "qi_sets": {**config.sets, **extra}})
     with clock.stage("checking tables"):
         aligned = schema.align(original, releases, config, holdout)
+        survey.check(aligned, config)
         check_relations(aligned, config)
     with clock.stage("reading release"):
         rows, warnings = training.release_rows(aligned, config)
@@ -171,9 +174,10 @@ def evaluate(
               "evaluated_at": evaluated_at}
     rows_of = Rows(state, common, found, other, references, clock.seconds["scoring original"], asked)
     with clock.stage("finding drivers"):
-        tables = _drivers(state, scored["original"], found, common)
+        tables = _drivers(state, scored["original"], found, common, apart)
         if refits:
-            taken_apart = attribution.refit_rows(refits, rows_of.summary(every_set=True).query("scored_on == 'original'"))
+            unweighted = rows_of.summary(every_set=True).query("scored_on == 'original' and weighting == 'none'")
+            taken_apart = attribution.refit_rows(refits, unweighted)
             tables["risk_attribution"] = pd.concat(
                 [tables["risk_attribution"], taken_apart[list(tables["risk_attribution"].columns)]], ignore_index=True
             )
@@ -199,7 +203,9 @@ def evaluate(
     )
 
 
-def _drivers(state: State, scored: Scored, found: Found, common: dict[str, Any]) -> dict[str, pd.DataFrame]:
+def _drivers(
+    state: State, scored: Scored, found: Found, common: dict[str, Any], apart: bool
+) -> dict[str, pd.DataFrame]:
     """Subgroups, patterns, attribution, relations and joint risk of the reported combinations with a result."""
     columns = {q.name: q.column for q in state.aligned.quasi_identifiers}
     reported = [c for _, c in state.reported if c.index in found.results]
@@ -210,7 +216,7 @@ def _drivers(state: State, scored: Scored, found: Found, common: dict[str, Any])
             scored.cells, scored.records, reported, at_risk, columns, state.classes, state.config,
             {**{k: v for k, v in common.items() if k != "evaluated_at"}, "scored_on": "original"},
         ),
-        lambda: joint.find(whole, reported, at_risk, key),
+        lambda: joint.find(whole, reported, at_risk, key, apart),
     ])
     drivers_found, (together, notes) = counted
     for row in rows_of_frame(drivers_found.exclusions):
