@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from . import control, results, survey, training
 from .clusters import ClusterRate
-from .config import Config, settings_json
+from .config import Config, Search, settings_json
 from .intervals import proportion
 from .pipeline import Found, Scored, State, record_struct
 from .risk import Combination
@@ -230,7 +230,12 @@ def _cluster_figures(name: str, rate: ClusterRate | None, confidence: float) -> 
 
 
 def settings_digest(config: Config) -> str:
-    """SHA-256 of the settings that decide the figures: not where tables and results are, nor the machine."""
+    """SHA-256 of the settings that decide the figures: not where tables and results are, nor the machine.
+
+    What was done to the release (`recode`) is of the release, not of the attack on it: a coarser release is compared with
+    the one before.
+    """
+    config = config.model_copy(update={"recode": {}, "search": Search()})
     bare = config.model_copy(update={
         "store": type(config.store)(), "tracking": type(config.tracking)(), "session": type(config.session)(),
         "publish": type(config.publish)(), "disclosure": type(config.disclosure)(),

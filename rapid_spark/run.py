@@ -359,6 +359,7 @@ def recorded(config: Config) -> Config:
 
 
 def checked_id(run_id: str) -> str:
+    """The run's id, or ConfigError where it is none."""
     try:
         return check_identifier(run_id)
     except ValueError as error:

@@ -254,3 +254,32 @@ def test_settings_of_an_audit_are_told_in_the_registrys_own_names() -> None:
     (attribute,) = own.sensitive_attributes
     assert (attribute.name, attribute.sensitive_levels) == ("diagnosis", ("E11",))
     assert own.recode["edu"].merge == {"some": ("1", "2")} and own.recode["age"].bands is not None
+
+
+def test_in_an_audit_the_coarser_release_stands_where_the_judged_one_was(tmp_path: Path) -> None:
+    from rapid_spark.advice.audited import audited
+    from rapid_spark.audit.settings import AuditConfig
+    from rapid_spark.config import Table
+
+    for year in (2025, 2026):
+        (tmp_path / f"c_{year}.csv").write_text("id,schooling,diagnosis\n")
+    audit = parse_as(AuditConfig, {
+        "defaults": {"quasi_identifiers": ["education"], "sensitive_attributes": ["disease:categorical"]},
+        "policy": {"limits": {"rapid_max": 0.5}, "approvals": 2, "attributes": {"disease": {"rapid_max": 0.4}}},
+        "registries": [
+            {"name": "other", "original": "x.csv", "releases": "y_*.csv"},
+            {"name": "c", "original": str(tmp_path / "c.csv"), "releases": str(tmp_path / "c_*.csv"), "vocabulary": {
+                "columns": {"schooling": "education", "diagnosis": "disease"},
+                "levels": {"education": {"p": "low", "s": "medium"}}}},
+        ],
+    })  # fmt: skip
+    found = audited(audit.model_dump(mode="json"), "c", "2026")
+    assert (found.config.all_quasi_identifiers, found.config.release_id) == (("schooling",), "2026")
+    assert found.config.columns.types == {"schooling": "categorical"} and found.common["schooling"] == "education"
+    new = found.coarser({"schooling": {"merge": {"other": ["p", "s"]}}}, [Table(path="z.csv.gz")], "2026-recoded")
+    (registry,) = new.registries
+    assert [r.id for r in registry.releases if not isinstance(r, str)] == ["2025", "2026-recoded"]
+    last = registry.releases[-1]
+    assert not isinstance(last, str)
+    assert (last.tables[0].path, last.recode["education"].merge) == ("z.csv.gz", {"other": ("low", "medium")})
+    assert new.policy.approvals == 2

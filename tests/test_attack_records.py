@@ -107,7 +107,7 @@ def test_the_three_criteria_say_what_was_not_tested():
               "accuracy_high": 0.5, "control": 0.1, "chance": None, "verdict": "leak", "reason": "compared with the holdout"}
     measure = {"name": "dcap", "value": 0.6, "status": "ok", "definition": "d", "reason": None, "sensitive_attribute": "t"}
     rows = criteria.page([measure], [attack])
-    assert criteria.conclusions(rows) == {"singling_out": "leak", "linkability": "not_tested", "inference": "not_tested"}
+    assert criteria.conclusions(rows) == {"singling_out": "leak", "linkability": "not_tested", "inference": "figure"}
     by_name = {r["evidence"]: r for r in rows}
     assert by_name["linkability"]["verdict"] == "not_tested" and by_name["dcap"]["verdict"] == "figure"
     page = criteria.html([*rows, {**rows[0], "about": "<b>x</b>"}])

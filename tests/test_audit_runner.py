@@ -76,11 +76,13 @@ def audited(monkeypatch: pytest.MonkeyPatch, rates: dict[str, dict[str, float | 
         return found
 
     monkeypatch.setattr(runner, "evaluate_registry", evaluate)
-    monkeypatch.setattr(runner.session, "add_tag", lambda *_: None)
+    monkeypatch.setattr(runner, "inherited", lambda _, call: call)
+    monkeypatch.setattr(runner, "at_once", lambda _, calls: [call() for call in calls])
     monkeypatch.setattr(runner.history, "finished", lambda *_: pd.DataFrame(columns=["registry", "release_id"]))
     store = Rows()
     interruption = SimpleNamespace(check=lambda: None)
-    audit = runner._Audit(None, config, settings, "run", "audit", store, Clock(quiet, {}), interruption)  # type: ignore[arg-type]
+    monkeypatch.setattr(runner.Store, "open", lambda *_: store)
+    audit = runner._Audit(None, config, settings, "run", "audit", Clock(quiet, {}), interruption)  # type: ignore[arg-type]
     return audit.go(), store
 
 

@@ -195,3 +195,13 @@ def test_refusals_leave_nothing_and_rows_cannot_be_changed(folder: Any, spark: A
             spark.sql(change)
     assert spark.table(table).count() == before
     assert spark.table(table).where("decided_at > '" + str(datetime.now(UTC).year) + "'").count() == before
+
+
+def test_a_coarser_release_has_the_settings_of_the_one_before() -> None:
+    from rapid_spark.config import parse
+    from rapid_spark.rows import settings_digest
+
+    plain = {"quasi_identifiers": ["age", "zip"], "sensitive_attributes": ["ill"]}
+    coarser = parse({**plain, "recode": {"age": {"bands": 10}, "zip": {"drop": True}}})
+    assert settings_digest(coarser) == settings_digest(parse(plain))
+    assert settings_digest(parse({**plain, "quasi_identifiers": ["age"]})) != settings_digest(parse(plain))

@@ -263,7 +263,7 @@ def test_no_class_or_level_is_named_where_none_may_be(data: report.ReportData) -
 def test_sections_grow_by_functions_and_leave_out_what_is_not_there(data: report.ReportData) -> None:
     bare = replace(data, tables={"risk_summary": data.summary}, warnings=())
     anchors = {a.get("id") for a in Page(report.render(bare)).all("section")}
-    assert anchors == {"finding", "combinations", "attackers", "drivers", "holdout", "how", "limits"}
+    assert anchors == {"finding", "combinations", "attackers", "drivers", "holdout", "tested", "how", "limits"}
     more = (*report.SECTIONS, ("extra", "Singling out", lambda page: report.note(f"{len(page.found)} <findings>")))
     assert "1 &lt;findings&gt;" in report.render(bare, more)
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ..config import Config, ConfigError, parse
+from .. import history, policy
+from ..config import Config, ConfigError, Model, Policy, parse
 from ..decisions.record import find
 from ..decisions.rules import Case
 from ..interruption import interruptible
 from ..preparation import open_tables
 from ..store import Store
 from ..tables import quoted
-from .ranking import RULES, Limit, Result, combinations, ranked
-from .steps import DELETION, Step, propose
-from .trial import Bench, cores_of, with_step
+from .audited import Audited, audited
+from .ranking import Limit, Result, combinations, ranked
+from .steps import DELETION, propose
+from .trial import Bench, cores_of, file_names, with_step
 
 MOST_STEPS = 60
 
@@ -35,6 +38,8 @@ class Advice:
         results: steps, in the order of their ranks.
         warnings: what the reader must know.
         seconds: of all trials.
+        policy: what steps are judged by, where no limit was named.
+        audited: the audit that the release is part of.
     """
 
     case: Case
@@ -44,6 +49,22 @@ class Advice:
     results: list[Result]
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    policy: Policy | None = None
+    audited: Audited | None = None
+
+    @property
+    def highest(self) -> float | None:
+        """The lowest limit on the rate, for the picture."""
+        if self.policy is None:
+            return min((x.value for x in self.limits), default=None)
+        names = self.audited.common if self.audited else {}
+        rules = [self.policy.limits_for(names.get(a, a)).rapid_max for a in self.before.rates]
+        return min((r.fail for r in rules if r is not None and r.fail is not None), default=None)
+
+    @property
+    def limited(self) -> bool:
+        """Whether steps are held to anything."""
+        return bool(self.limits) or self.policy is not None
 
     def result(self, rank: int) -> Result:
         """The step of a rank.
@@ -60,13 +81,14 @@ class Advice:
 
     def rows(self) -> list[dict[str, Any]]:
         """The steps as plain rows, the release as it is first (rank 0)."""
-        return [_row(r, self.before, bool(self.limits)) for r in (self.before, *self.results)]
+        return [_row(r, self.before, self.limited) for r in (self.before, *self.results)]
 
     def document(self) -> dict[str, Any]:
         """As `advise --format json` gives it, but for the files."""
         return {
             "run_id": self.case.run_id, "registry": self.case.registry, "release_id": self.case.release_id,
             "limits": [{"rule": x.rule, "sensitive_attribute": x.attribute, "limit": x.value} for x in self.limits],
+            "policy": None if self.policy is None else self.policy.model_dump(mode="json"),
             "steps": self.rows(), "seconds": self.seconds, "warnings": self.warnings, "not_offered": DELETION,
         }  # fmt: skip
 
@@ -91,12 +113,18 @@ def advise(
         ConfigError, SchemaError: no such run, its tables have changed or are gone, or there is nothing to propose.
     """
     case = find(store, run_id, registry, release_id)
-    config = _chosen(config_of(store, case), attackers)
+    own, audit = config_of(store, case)
+    config = _chosen(own, attackers)
     spark = store.warehouse.spark
-    limits = [Limit("rapid", None, limit)] if limit is not None else limits_of(case)
+    limits = [Limit("rapid", None, limit)] if limit is not None else []
+    judge = None if limits else audit.audit.policy if audit else config.policy
+    before_it = _previous(store, case, config, judge)
     with interruptible(spark, f"advise-{run_id}"):
         say("opening tables")
-        bench = Bench(spark, config, open_tables(spark, config), f"advise-{run_id}"[:128], limits)
+        bench = Bench(
+            spark, config, open_tables(spark, config), f"advise-{run_id}"[:128], limits, judge, before_it,
+            audit.common if audit else {},
+        )
         bench.look()
         _check_same(case, bench)
         steps = propose(bench.columns, len(config.release))
@@ -117,13 +145,15 @@ def advise(
         results = bench.try_all(steps, say, cores)
         together = combinations(results, before)
         results += bench.try_all(together, say, cores) if together else []
-    found = Advice(case, config, limits, before, ranked(results, before, bool(limits)), bench.warnings)
-    found.seconds = sum(r.seconds for r in (before, *results))
-    return found
+    limited = bool(limits) or judge is not None
+    seconds = sum(r.seconds for r in (before, *results))
+    return Advice(
+        case, config, limits, before, ranked(results, before, limited), bench.warnings, seconds, judge, audit
+    )
 
 
-def config_of(store: Store, case: Case) -> Config:
-    """The configuration under which a run judged a release.
+def config_of(store: Store, case: Case) -> tuple[Config, Audited | None]:
+    """The configuration under which a run judged a release, and its place in the audit that the run was.
 
     Raises:
         ConfigError: it cannot be had from the run's row.
@@ -133,22 +163,28 @@ def config_of(store: Store, case: Case) -> Config:
         f"select config from runs where run_id = {quoted(case.run_id)} and state = 'finished' order by attempt desc"
     ).collect()
     data = json.loads(rows[0]["config"])
+    if "registries" in data:
+        found = audited(data, case.registry, case.release_id)
+        return found.config, found
     if "original" not in data or not data["original"]:
         raise ConfigError(
             f"--run {case.run_id}: its tables were frames or are not named in its configuration, so nothing can be tried"
         )
-    found: Config = parse(data)
-    return found
+    config: Config = parse(data)
+    return config, None
 
 
-def limits_of(case: Case) -> list[Limit]:
-    """The policy's limits that a step can be held to, from the verdicts on the release."""
-    found = [
-        Limit(str(v["rule"]), v["sensitive_attribute"], float(v["limit"]))
-        for v in case.verdicts
-        if v["rule"] in RULES and v["limit"] is not None and v["limit"] == v["limit"]
-    ]
-    return list(dict.fromkeys(found))
+def _previous(store: Store, case: Case, config: Config, judge: Policy | None) -> policy.Previous | None:
+    """The registry's release before, where the policy asks for it."""
+    if judge is None or not judge.asks_for("increase_over_previous"):
+        return None
+    store.warehouse.use()
+    digests = store.warehouse.spark.sql(
+        f"select settings_digest from risk_summary where run_id = {quoted(case.run_id)} "
+        f"and registry = {quoted(case.registry)} and release_id = {quoted(case.release_id)} limit 1"
+    ).collect()
+    rows = history.finished(store, [case.registry])
+    return history.previous(rows, case.registry, case.release_id, config.release_date, digests[0][0])
 
 
 def _chosen(config: Config, attackers: Sequence[str]) -> Config:
@@ -210,10 +246,27 @@ def configuration(advice: Advice, result: Result) -> str:
     return "\n".join(lines) + "\n" + dumped(taken)
 
 
-def dumped(config: Config) -> str:
+def audit_configuration(advice: Advice, result: Result, folder: Path) -> str:
+    """The audit of the registry with the coarser release in place of the one that was judged.
+
+    Args:
+        advice: of a release of an audit.
+        result: the step taken.
+        folder: where `rapid-spark recode` writes the coarser files.
+    """
+    assert advice.audited is not None and result.step is not None
+    taken = with_step(advice.config, result.step)
+    places = [folder / f"{name}" for name in file_names(taken.release)]
+    tables = [t.model_copy(update={"path": str(p), "format": None}) for t, p in zip(taken.release, places, strict=True)]
+    new_id = f"{advice.case.release_id}-recoded"[:128]
+    whole = advice.audited.coarser(result.step.recode, tables, new_id)
+    head = f"# Release {advice.case.release_id} of {advice.case.registry} made coarser: {result.step.text}.\n"
+    return head + dumped(whole)
+
+
+def dumped(config: Model) -> str:
     """What a configuration says beyond the defaults, as YAML."""
     plain: Mapping[str, Any] = config.model_dump(mode="json", exclude_defaults=True)
     return yaml.safe_dump(dict(plain), sort_keys=False, allow_unicode=True)
 
 
-__all__ = ["Advice", "Step", "advise", "config_of", "configuration", "dumped", "limits_of"]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from ..audit.releases import listed
+from ..audit.settings import AuditConfig, Registry, Release, evaluation_settings, for_release
+from ..config import Config, ConfigError, Table, parse, parse_as
 
 ROLES = ("person", "household", "weight", "stratum", "psu")
 
@@ -59,4 +64,71 @@ def own_names(
     policy = settings.get("policy")
     if policy:
         found["policy"] = {**policy, "attributes": {name(a): v for a, v in policy["attributes"].items()}}
+    return found
+
+
+@dataclass(frozen=True)
+class Audited:
+    """One release of an audit.
+
+    Attributes:
+        audit: its configuration.
+        registry, release: which.
+        config: settings of its evaluation, in the registry's own names.
+    """
+
+    audit: AuditConfig
+    registry: Registry
+    release: Release
+    config: Config
+
+    @property
+    def common(self) -> dict[str, str]:
+        """Common name by own name."""
+        return dict(self.registry.vocabulary.columns)
+
+    def coarser(self, recode: Mapping[str, Any], tables: Sequence[Table], release_id: str) -> AuditConfig:
+        """The audit of this registry with a coarser release in place of this one.
+
+        Args:
+            recode: by the registry's own names and codes, what was done.
+            tables: its files.
+            release_id: its id.
+        """
+        changed = common_recode(recode, self.common, self.registry.vocabulary.levels)
+        others = [r.model_dump(mode="json") for r in listed(self.registry) if r.id != self.release.id]
+        new = {
+            "id": release_id, "date": self.release.date, "tables": [t.model_dump(mode="json") for t in tables],
+            "recode": {**{k: r.model_dump(mode="json") for k, r in self.release.recode.items()}, **changed},
+        }  # fmt: skip
+        registry = {**self.registry.model_dump(mode="json"), "releases": [*others, new]}
+        return parse_as(AuditConfig, {**self.audit.model_dump(mode="json"), "registries": [registry], "compare": {}})
+
+
+def audited(data: Mapping[str, Any], registry: str, release_id: str) -> Audited:
+    """One release of an audit, from the configuration that its run recorded.
+
+    Raises:
+        ConfigError: the files of the release are not there any more.
+    """
+    audit = parse_as(AuditConfig, data)
+    mine = next(r for r in audit.registries if r.name == registry)
+    releases = {r.id: r for r in listed(mine)}
+    if release_id not in releases:
+        raise ConfigError(f"release {release_id} of {registry}: its files are gone; there are {', '.join(releases)}")
+    config = for_release(evaluation_settings(audit)[registry], releases[release_id])
+    own = own_names(config.model_dump(mode="json"), mine.vocabulary.columns, mine.vocabulary.levels)
+    return Audited(audit, mine, releases[release_id], parse(own))
+
+
+def common_recode(
+    recode: Mapping[str, Any], columns: Mapping[str, str], levels: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """A recode in own names and codes as one in common names and levels."""
+    found = {}
+    for own, change in recode.items():
+        common = columns.get(own, own)
+        told = levels.get(common, {})
+        merge = {new: [told.get(str(code), code) for code in old] for new, old in dict(change.get("merge") or {}).items()}
+        found[common] = {**change, "merge": merge} if merge else dict(change)
     return found

@@ -13,7 +13,6 @@ from .steps import Step, combine
 from .utility import Loss
 
 LARGEST = {"excess": "excess", "interval_upper": "ci_high", "sensitive_levels_rate": "sensitive_levels_rate"}
-RULES = ("rapid_max", "rapid_pooled", *LARGEST)  # of a policy, that a step is held to
 MOST_COMBINED = 5
 TIE = 1e-9
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from .. import evaluation, io, schema, session, training
 from ..attackers import AttackerError
-from ..config import Config, ConfigError, Drivers, parse_as
+from ..config import Config, ConfigError, Drivers, Policy, Table, parse_as
 from ..io import Source
 from ..kinds import FAMILIES
+from ..policy import OVERALL, Previous, judge
 from ..preparation import Tables
 from ..profiles import column_types
 from ..recode.apply import Step as RecodeStep
 from ..recode.apply import recode_table
+from ..sidebyside import inherited
 from .ranking import Limit, Result, exceeded, figures
 from .steps import Column, Step
 from .utility import Loss, loss
@@ -29,6 +32,7 @@ from .utility import Loss, loss
 logger = logging.getLogger(__name__)
 MOST_ROWS = 50_000  # of the release, on which its losses are measured
 MOST_SIDE_BY_SIDE = 4
+ENDING = {"csv": ".csv.gz", "parquet": ".parquet"}
 
 
 @dataclass
@@ -41,6 +45,9 @@ class Bench:
         tables: original and releases as they were read.
         run_id: of the run that asked for advice.
         limits: what a step is held to.
+        policy: or the policy that judges it.
+        previous: the release before, for the policy.
+        common: names of attributes as the policy speaks of them, by the configuration's.
         rows: the release's columns in use, by their own names; at most MOST_ROWS rows.
         columns: its quasi-identifiers, to propose steps for.
         digests: of the releases' contents, by replicate.
@@ -53,6 +60,9 @@ class Bench:
     tables: Tables
     run_id: str
     limits: Sequence[Limit]
+    policy: Policy | None = None
+    previous: Previous | None = None
+    common: Mapping[str, str] = field(default_factory=dict)
     rows: pd.DataFrame = field(default_factory=pd.DataFrame)
     columns: list[Column] = field(default_factory=list)
     digests: Mapping[int, str] = field(default_factory=dict)
@@ -103,7 +113,8 @@ class Bench:
         workers = max(1, min(MOST_SIDE_BY_SIDE, cores, len(steps)))
         found: dict[int, Result] = {}
         with ThreadPoolExecutor(workers) as pool:
-            futures = {pool.submit(self._try, s, max(1, cores // workers)): i for i, s in enumerate(steps)}
+            calls = [functools.partial(self._try, s, max(1, cores // workers)) for s in steps]
+            futures = {pool.submit(inherited(self.spark, call)): i for i, call in enumerate(calls)}
             try:
                 for done in as_completed(futures):
                     found[futures[done]] = done.result()
@@ -117,9 +128,8 @@ class Bench:
         started = time.perf_counter()
         nothing = Result(step, {}, {}, Loss(0.0, 0.0))
         try:
-            with _tagged(self.spark, self.run_id):
-                summary = self._summary(step, cores)
-                cost = self._loss(step)
+            summary, over = self._evaluated(step, cores)
+            cost = self._loss(step)
         except (ConfigError, schema.SchemaError, AttackerError) as error:
             return Result(step, {}, {}, nothing.loss, reason=_first_line(error))
         except Exception as error:  # one broken step must not take the others with it
@@ -130,19 +140,39 @@ class Bench:
         reason = f"no complete figure for {', '.join(lacking)}" if lacking else None
         return Result(
             step, {a: f["rapid"] for a, f in found.items()}, {a: f.get("excess", f["rapid"]) for a, f in found.items()},
-            cost, exceeded(found, self.limits, self.attributes), reason, time.perf_counter() - started,
+            cost, (*exceeded(found, self.limits, self.attributes), *over), reason, time.perf_counter() - started,
         )
 
-    def _summary(self, step: Step | None, cores: int) -> pd.DataFrame:
+    def _evaluated(self, step: Step | None, cores: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """Rows of risk_summary, and what the policy does not pass."""
         config = with_step(self.config, step)
         releases = self.tables.releases
         if step is not None:
             releases = {r: recoded(s, step.recode, config) for r, s in releases.items() if r <= (step.replicates or r)}
-        found = evaluation.evaluate(self.spark, self.tables.original, releases, quick(config), self.run_id, cores=cores)
+        asks = self.policy.asks_for if self.policy else _nothing
+        found = evaluation.evaluate(
+            self.spark, self.tables.original, releases, quick(config, asks("subgroup_rapid")), self.run_id,
+            self.tables.holdout if asks("holdout_difference") else None, cores,
+        )
         try:
-            return found.summary
+            return found.summary, self._not_passed(found)
         finally:
             found.close()
+
+    def _not_passed(self, found: Any) -> tuple[str, ...]:
+        if self.policy is None:
+            return ()
+        common = {column: self.common for column in ("sensitive_attribute",)}
+        groups = found.tables.get("risk_subgroups")
+        held = found.inputs.get("holdout") or {}
+        verdicts = judge(
+            self.policy, found.summary.replace(common), None if groups is None else groups.replace(common), self.previous,
+            held.get("comparable"),
+        )
+        return tuple(
+            f"{v.rule}{f' of {v.sensitive_attribute}' if v.sensitive_attribute else ''}: {v.verdict} ({v.reason})"
+            for v in verdicts if v.verdict != "pass" and v.rule != OVERALL
+        )  # fmt: skip
 
     def _loss(self, step: Step | None) -> Loss:
         if step is None or not step.recode:
@@ -176,14 +206,19 @@ def _left(config: Config, step: Step) -> dict[str, list[str]]:
     return {name: [c for c in columns if c not in dropped] for name, columns in config.sets.items()}
 
 
-def quick(config: Config) -> Config:
+def _nothing(_: str) -> bool:
+    return False
+
+
+def quick(config: Config, subgroups: bool = False) -> Config:
     """The configuration without what advice does not show: null, drivers, references, records, tracking."""
     return config.model_copy(update={
-        "intervals": config.intervals.model_copy(update={"permutations": 0, "method": "wilson"}),
-        "drivers": Drivers(subgroups=False, attribution=False, patterns=0),
+        "intervals": config.intervals.model_copy(update={"permutations": 0}),
+        "drivers": Drivers(
+            subgroups=subgroups, attribution=False, patterns=0, min_cell_count=config.drivers.min_cell_count
+        ),
         "training": config.training.model_copy(update={"references": False}),
         "store": config.store.model_copy(update={"detail": "none"}),
-        "holdout": None,
     })  # fmt: skip
 
 
@@ -202,15 +237,6 @@ def _column(source: Source, name: str) -> str:
     return name if name in source.columns or len(near) != 1 else near[0]
 
 
-@contextmanager
-def _tagged(spark: Any, tag: str) -> Iterator[None]:
-    session.add_tag(spark, tag)
-    try:
-        yield
-    finally:
-        session.remove_tag(spark, tag)
-
-
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[1] if len(lines) > 1 and lines[0].endswith(":") else lines[0]
@@ -219,3 +245,15 @@ def _first_line(error: Exception) -> str:
 def cores_of(config: Config) -> int:
     """Cores of the session."""
     return config.session.cores or session.cores() or os.cpu_count() or 1
+
+
+def file_names(tables: Sequence[Table], form: str = "csv") -> list[str]:
+    """Names of the coarser files of a release."""
+    stems = []
+    for table in tables:
+        stem = Path(table.name).name
+        for known in (".gz", ".csv", ".parquet", ".pq"):
+            stem = stem.removesuffix(known)
+        stems.append(stem)
+    alike = len(set(stems)) < len(stems)
+    return [f"{stem}{f'-{i}' if alike else ''}-recoded{ENDING[form]}" for i, stem in enumerate(stems, 1)]

@@ -14,10 +14,9 @@ from pyspark.sql import functions as F
 from ..config import Config, ConfigError, Table, check_identifier, parse_as
 from ..io import quoted, read
 from .advise import dumped
-from .trial import recoded
+from .trial import file_names, recoded
 
 EVALUATE = "evaluate.yml"
-ENDING = {"csv": ".csv.gz", "parquet": ".parquet"}
 
 
 def write_recoded(
@@ -47,8 +46,7 @@ def write_recoded(
     if not any(r.changes or r.drop for r in config.recode.values()):
         raise ConfigError("recode: nothing is recoded; say what becomes of which column, e.g. recode: {age: {bands: 10}}")
     new_id = check_identifier(release_id or f"{config.release_id}-recoded"[:128])
-    names = _names(config.release, ENDING[form])
-    places = [folder / name for name in names]
+    places = [folder / name for name in file_names(config.release, form)]
     there = [p for p in (*places, folder / EVALUATE) if p.exists()]
     if there:
         raise ConfigError(f"--output: {there[0]} is there already: name another folder")
@@ -82,17 +80,6 @@ def write_recoded(
     )
     return {"release_id": new_id, "releases": [str(p) for p in places], "config": str(config_file),
             "columns": sorted(changed), "rows": rows}
-
-
-def _names(tables: tuple[Table, ...], ending: str) -> list[str]:
-    stems = []
-    for table in tables:
-        stem = Path(table.name).name
-        for known in (".gz", ".csv", ".parquet", ".pq"):
-            stem = stem.removesuffix(known)
-        stems.append(stem)
-    alike = len(set(stems)) < len(stems)
-    return [f"{stem}{f'-{i}' if alike else ''}-recoded{ending}" for i, stem in enumerate(stems, 1)]
 
 
 def _write(frame: Any, place: Path, form: str) -> int:

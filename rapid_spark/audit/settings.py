@@ -17,6 +17,7 @@ from rapid_spark.config import (
     Model,
     Name,
     Policy,
+    Recode,
     Session,
     Share,
     Store,
@@ -40,6 +41,9 @@ class Release(Model):
     id: str
     date: dt.date | None = Field(None, description="day of publication; decides which release is the one before")
     tables: tuple[Table, ...] = Field(min_length=1, description="file, or several for the copies of one release")
+    recode: dict[str, Recode] = Field(
+        default_factory=dict, description="how its columns, by their common names, were coarsened: over that of the settings"
+    )
 
     @field_validator("id", mode="before")
     @classmethod
@@ -238,7 +242,10 @@ def _against_audit(audit: AuditConfig, config: Config) -> Iterable[str]:
 
 def for_release(config: Config, release: Release) -> Config:
     """The settings of one release."""
-    return config.model_copy(update={"release_id": release.id, "release_date": release.date, "release": release.tables})
+    return config.model_copy(update={
+        "release_id": release.id, "release_date": release.date, "release": release.tables,
+        "recode": {**config.recode, **release.recode},
+    })
 
 
 def attack_settings(config: Config) -> str:

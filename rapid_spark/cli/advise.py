@@ -14,7 +14,7 @@ from .query import opened_store
 from .terminal import Terminal
 
 SHOWN = 20
-YAML, PNG = "advice.yml", "advice.png"
+YAML, PNG, AUDIT, COARSER = "advice.yml", "advice.png", "audit.yml", "coarser"
 
 
 @click.command()
@@ -40,7 +40,7 @@ def advise(terminal: Terminal, run_id: str, step: int | None, folder: Path | Non
     rate that remains and the information that is lost. Nothing is written but a plot and a configuration that takes a step.
     """
     from rapid_spark.advice.advise import advise as try_steps
-    from rapid_spark.advice.advise import configuration
+    from rapid_spark.advice.advise import audit_configuration, configuration
     from rapid_spark.advice.picture import draw_steps, save
 
     folder = folder or Path(f"advice-{run_id}")
@@ -50,14 +50,16 @@ def advise(terminal: Terminal, run_id: str, step: int | None, folder: Path | Non
     for warning in found.warnings:
         terminal.warn(warning)
     usable = [r.rank for r in found.results if r.reason is None]
-    files: dict[str, str | None] = {"configuration": None, "plot": None}
+    files: dict[str, str | None] = {"configuration": None, "plot": None, "audit": None}
     if usable:
         chosen = found.result(step or usable[0])
         folder.mkdir(parents=True, exist_ok=True)
         (folder / YAML).write_text(configuration(found, chosen), encoding="utf-8")
-        limit = min((x.value for x in found.limits if x.rule.startswith("rapid")), default=None)
-        save(draw_steps(found.rows(), limit), folder / PNG)
-        files = {"configuration": str(folder / YAML), "plot": str(folder / PNG)}
+        save(draw_steps(found.rows(), found.highest), folder / PNG)
+        files |= {"configuration": str(folder / YAML), "plot": str(folder / PNG)}
+        if found.audited is not None:
+            (folder / AUDIT).write_text(audit_configuration(found, chosen, folder / COARSER), encoding="utf-8")
+            files["audit"] = str(folder / AUDIT)
     document = found.document() | files | {"chosen": step or (usable[0] if usable else None)}
     if output == "json":
         click.echo(dumps(document))
@@ -92,7 +94,8 @@ def _show(document: dict[str, Any]) -> None:
     finding.say(out, f"Release {document['release_id']} of {document['registry']}, run {document['run_id']}: RAPID "
                      f"{percent(before['rapid'])}{'; ' + limits if limits else ''}")  # fmt: skip
     heads = ["rank", "step", "RAPID", "change", "information lost", "associations changed"]
-    heads += ["within limits"] if limits else []
+    limited = before["meets_limits"] is not None
+    heads += ["within limits"] if limited else []
     rows = []
     for row in steps[:SHOWN]:
         if row["status"] != "ok":
@@ -100,7 +103,7 @@ def _show(document: dict[str, Any]) -> None:
             continue
         cells = [row["rank"], row["step"], percent(row["rapid"]), points(row["change"]), percent(row["information_lost"]),
                  percent(row["association_change"])]  # fmt: skip
-        rows.append(cells + (["yes" if row["meets_limits"] else "no"] if limits else []))
+        rows.append(cells + (["yes" if row["meets_limits"] else "no"] if limited else []))
     out.print(finding.frame_table(heads, rows))
     if len(steps) > SHOWN:
         finding.say(out, f"{len(steps) - SHOWN} more steps: --format csv gives all.")
@@ -109,7 +112,10 @@ def _show(document: dict[str, Any]) -> None:
         finding.say(out)
         finding.say(out, f"step {document['chosen']}  {document['configuration']}")
         finding.say(out, f"plot    {document['plot']}")
-        finding.say(out, f"next    rapid-spark recode --config {document['configuration']} --output FOLDER")
+        where = str(Path(document["configuration"]).parent / COARSER)
+        finding.say(out, f"next    rapid-spark recode --config {document['configuration']} --output {where}")
+        if document["audit"]:
+            finding.say(out, f"        rapid-spark audit --config {document['audit']}")
 
 
 @click.command()

@@ -72,6 +72,7 @@ class Policy(Model):
     attributes: dict[str, Limits] = Field(
         default_factory=dict, description="limits of a sensitive attribute, in place of those of the audience"
     )
+    approvals: int = Field(1, ge=1, le=9, description="different people who must approve a release (rapid-spark decide)")
     valid_until: date | None = Field(None, description="last day on which this policy, and what it clears, holds")
 
     @model_validator(mode="after")

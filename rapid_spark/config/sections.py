@@ -205,6 +205,9 @@ class Training(Model):
     max_train_rows: int = Field(500_000, ge=10, description="release rows used; above it a stratified seeded sample")
     seed: int = Field(20260, ge=0, lt=2**31)
     replicates: Literal["each", "pooled", "both"] = "both"
+    fit_on: Literal["driver", "executors"] = Field(
+        "driver", description="executors: combinations, and groups of a forest's trees, as Spark tasks; for clusters"
+    )
     references: bool = Field(False, description="also population_reference and copy_ceiling")
 
 

@@ -18,7 +18,7 @@ from .comparisons import attackers, classes, thresholds
 from .data import ReportData, of_assessment
 from .findings import combinations, finding, warnings_section
 from .markup import Html, join, tag
-from .method import how, limits
+from .method import how, limits, what_was_tested
 from .page import Page
 from .people import drivers, holdout, joint
 from .style import CSS, PAGE_RULES
@@ -31,6 +31,7 @@ SECTIONS: tuple[tuple[str, str, Section], ...] = (
     ("attackers", "Attackers compared", attackers), ("classes", "Which answers", classes),
     ("joint", "Taken together", joint),
     ("drivers", "Which people, which columns", drivers), ("holdout", "Holdout against members", holdout),
+    ("tested", "What was tested, and what was not", what_was_tested),
     ("how", "How it was computed", how), ("limits", "Limits", limits),
 )
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from .. import wording
 from ..config import Config
+from ..evidence import tested
 from ..wording import count, number, plain
 from .cells import Columns, decimal
 from .markup import Html, fold, join, listing, note, tag
@@ -47,6 +48,14 @@ def how(page: Page) -> Html:
     )
     folded = fold("Counts of each combination", counts, sizes)
     return join([meanings, missing, folded, _settings(page), _evidence(page)])
+
+
+def what_was_tested(page: Page) -> Html | None:
+    """Everything a disclosure review asks about, with what this run has to show for it."""
+    if not len(page.data.summary):
+        return None
+    rows = [[item.what, item.state, plain(item.detail, 300)] for item in tested(page.data)]
+    return listing("What was tested, and what was not", ["what", "state", "how, or what is lacking"], rows, 3)
 
 
 def _missing_rule(attribute: Mapping[str, Any], summary: pd.DataFrame) -> str:

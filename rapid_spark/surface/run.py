@@ -156,7 +156,7 @@ def _evaluate_worst(config: Config, outcome: Outcome, spark: Any, debug: bool, s
         run_id = f"{outcome.run_id}-{i}"
         outcome.runs.append(run_id)
         known = {" + ".join(r.known) if len(r.known) <= 3 else r.kind: list(r.known) for r in rates}
-        settings = worst_config(config, target, outcome.found.kinds[target], known)
+        settings = worst_config(config, target, outcome.found, known)
         done = _finished(spark, settings, run_id)
         if done is None:
             say(f"all attackers on {target}")
@@ -166,15 +166,16 @@ def _evaluate_worst(config: Config, outcome: Outcome, spark: Any, debug: bool, s
         outcome.worst += done
 
 
-def worst_config(config: Config, target: str, kind: str, known: dict[str, list[str]]) -> Config:
-    """The configuration that tries all attackers on some surfaces of one attribute."""
+def worst_config(config: Config, target: str, found: Found, known: dict[str, list[str]]) -> Config:
+    """The configuration that tries all attackers on some surfaces of one attribute, its columns taken as in the search."""
     plain = config.model_dump(mode="json")
     given = next((a for a in plain["sensitive_attributes"] if a["name"] == target), {"name": target})
     columns = {c for names in known.values() for c in names}
-    types = {k: v for k, v in plain["columns"]["types"].items() if k in columns}
+    types = {k: v for k, v in {**plain["columns"]["types"], **found.types}.items() if k in columns}
     return parse_as(Config, {
-        **plain, "search": {}, "quasi_identifiers": [], "qi_sets": known, "sensitive_attributes": [{**given, "type": kind}],
-        "columns": {**plain["columns"], "types": types}, "baseline": {},
+        **plain, "search": {}, "quasi_identifiers": [], "qi_sets": known, "baseline": {},
+        "sensitive_attributes": [{**given, "type": found.kinds[target]}],
+        "columns": {**plain["columns"], "types": types},
     })  # fmt: skip
 
 

@@ -97,6 +97,7 @@ class Found:
         rates: one per surface.
         kinds: kind of each attribute, 'categorical' or 'continuous', as it was taken.
         warnings: what the reader must know.
+        types: kinds of columns that are not what their values suggest, as under columns.types.
         seconds: of the search.
         resumed: surfaces taken from an earlier, stopped search.
     """
@@ -104,6 +105,7 @@ class Found:
     rates: list[Rate]
     kinds: dict[str, str]
     warnings: list[str]
+    types: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     resumed: int = 0
 
@@ -148,7 +150,7 @@ def go_over(
          "guess")  # fmt: skip
     say("checking tables")
     dates = _dates(tables.original, searched.config.all_quasi_identifiers)
-    aligned, rows, warnings = _aligned(tables, searched.config)
+    aligned, rows, warnings, types = _aligned(tables, searched.config)
     try:
         work = _Searching(spark, searched, aligned, cores, dates)
         say("counting classes")
@@ -171,7 +173,7 @@ def go_over(
         aligned.close()
     rates = [done[s.target, s.known] for s in wanted]
     kinds = {name: t.type for name, t in work.targets.items()}
-    return Found(rates, kinds, warnings, time.perf_counter() - started, resumed)
+    return Found(rates, kinds, warnings, types, time.perf_counter() - started, resumed)
 
 
 def _dates(source: Source, columns: Iterable[str]) -> set[str]:
@@ -179,7 +181,7 @@ def _dates(source: Source, columns: Iterable[str]) -> set[str]:
     return {name for name, found in types.items() if FAMILIES[found.kind] == "time"}
 
 
-def _aligned(tables: Tables, config: Config) -> tuple[Aligned, pd.DataFrame, list[str]]:
+def _aligned(tables: Tables, config: Config) -> tuple[Aligned, pd.DataFrame, list[str], dict[str, str]]:
     """Tables with every column as a quasi-identifier, and training rows. Numbers of few values are taken as classes."""
     limited = config.model_copy(update={
         "training": config.training.model_copy(update={
@@ -201,14 +203,15 @@ def _aligned(tables: Tables, config: Config) -> tuple[Aligned, pd.DataFrame, lis
         q.name for q in aligned.quasi_identifiers
         if q.kind == "numeric" and q.name not in config.columns.types and rows[q.column].nunique() <= FEW_VALUES
     ]
+    types: dict[str, str] = {**config.columns.types, **dict.fromkeys(few, "categorical")}
     if not few:
-        return aligned, rows, warnings
+        return aligned, rows, warnings, types
     aligned.close()
-    types = {**config.columns.types, **dict.fromkeys(few, "categorical")}
     aligned, rows, warnings = once(
         limited.model_copy(update={"columns": config.columns.model_copy(update={"types": types})})
     )
-    return aligned, rows, [*warnings, f"numbers with at most {FEW_VALUES} different values are taken as classes: {few}"]
+    said = f"numbers with at most {FEW_VALUES} different values are taken as classes: {', '.join(few)}"
+    return aligned, rows, [*warnings, said], types
 
 
 def _describe(work: _Searching) -> None:
