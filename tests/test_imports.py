@@ -15,7 +15,7 @@ ROWS = (
     ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds",
      "quality", "frames", "taskvalues", "nearest", "glossary"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters", "distributions", "weights"),
-    ("session", "csvfile", "parquetfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
+    ("session", "csvfile", "parquetfile", "statfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
      "wording", "publishing", "granularity"),
     ("interruption", "spreading", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "policy",
      "evidence"),
