@@ -29,10 +29,13 @@ DELTA = ["pyspark[connect]==4.2.0", "delta-spark==4.4.0", "pandas<3"]
 RELEASE = ["opendp>=0.16,<0.17", "dp-accounting>=0.6,<0.7"]
 # Not part of this package's licence: SDV has its own (Business Source License). CTGAN and TVAE bring PyTorch.
 SDV = ["sdv>=2,<3"]
+# Files of SPSS, Stata and SAS as input.
+STATISTICAL = ["pyreadstat>=1.2,<2"]
 LOCAL = ["mlflow>=3.8,<4", "skops>=0.11,<1", *RELEASE]
 TEST = [
     *DELTA,
     *LOCAL,
+    *STATISTICAL,
     "pytest>=8,<10",
     "hypothesis>=6.100,<7",
     "deltalake>=1.5,<2",
@@ -63,7 +66,10 @@ setup(
     },
     include_package_data=False,
     install_requires=CORE,
-    extras_require={"spark": SPARK, "delta": DELTA, "local": LOCAL, "release": RELEASE, "sdv": SDV, "test": TEST},
+    extras_require={
+        "spark": SPARK, "delta": DELTA, "local": LOCAL, "release": RELEASE, "sdv": SDV, "statistical": STATISTICAL,
+        "test": TEST,
+    },  # fmt: skip
     entry_points={
         "console_scripts": [
             "rapid-spark = rapid_spark.cli:main",

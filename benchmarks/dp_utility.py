@@ -1,6 +1,6 @@
 """Utility and RAPID against epsilon, for three ways to release Adult with differential privacy, in one run.
 
-    python benchmarks/dp_utility.py original.csv.gz --output results [--epsilons 0.5 1 2 4 8] [--records 4000]
+    python benchmarks/dp_utility.py original.csv.gz --output results [--epsilons 0.1 0.5 1 2 4] [--records 4000]
 
 Four fifths of the file are the population that is released from; the rest is for testing. Each release is drawn by
 `rapid-spark dp` into a store of its own with its ledger, and evaluated by the main job. Written: dp_utility.csv and
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("original", type=Path)
     parser.add_argument("--output", type=Path, default=Path("."))
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1, 2, 4, 8])
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 0.5, 1, 2, 4])
     parser.add_argument("--records", type=int, default=4000, help="of the histogram and the seedless release")
     parser.add_argument("--records-of-f", type=int, default=300)
     parser.add_argument("--trees", type=int, default=100)

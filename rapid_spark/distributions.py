@@ -28,22 +28,24 @@ def score_edges(measure: str, threshold: float) -> np.ndarray:
     return np.sort(np.append(inner.round(12), threshold))
 
 
-def joined(n: np.ndarray, hits: np.ndarray, smallest: int, border: int | None = None) -> list[tuple[int, int]]:
+def joined(n: np.ndarray, hits: np.ndarray | None, smallest: int, border: int | None = None) -> list[tuple[int, int]]:
     """Neighbouring bins joined until none could tell of a person; empty ones between them stay as they are.
 
     Args:
         n: records per bin.
-        hits: records with the property that is told of a bin; n // 2 where nothing is told.
+        hits: records with the property that is told of a bin; None where nothing but n is told.
         smallest: fewest records of a bin.
         border: bins before and from this one are joined only where one of the two sides has too few for a bin.
 
     Returns:
         (first, last + 1) of each bin with records, in order; none where all together are too few.
     """
-    n, hits = np.asarray(n), np.asarray(hits)
+    n = np.asarray(n)
 
     def bad(i: int, j: int) -> bool:
-        return bool(is_sensitive(n[i:j].sum(), hits[i:j].sum(), smallest))
+        if hits is None:
+            return bool(n[i:j].sum() < smallest)
+        return bool(is_sensitive(n[i:j].sum(), np.asarray(hits)[i:j].sum(), smallest))
 
     sides = [(0, len(n))]
     if border is not None and 0 < border < len(n):
@@ -96,7 +98,7 @@ def histogram(
         cumulated = np.concatenate([[sizes[k]], above[k], [0]])
         n = (cumulated[:-1] - cumulated[1:]).astype(np.int64)
         bounds = np.concatenate([[min(lowest[k], edges[0])], edges, [max(highest[k], edges[-1])]])
-        for i, j in joined(n, n // 2, smallest, border):
+        for i, j in joined(n, None, smallest, border):
             rows.append({"kind": "score", "class_label": label, "bin_low": float(bounds[i]), "bin_high": float(bounds[j]),
                          "n": int(n[i:j].sum())})
     return rows

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from . import attribution, control, drivers, io, joint, report, schema, session, training
+from . import attribution, control, drivers, io, joint, report, schema, session, survey, training
 from .attackers import Feature, Fitted
 from .config import Config, Table, parse, settings_json
 from .io import Source
@@ -21,6 +21,7 @@ from .pipeline import Found, Scored, State, check_relations, flags, score, summa
 from .results import Assessment
 from .rows import Rows, settings_digest
 from .schema import Aligned
+from .sidebyside import at_once
 from .suite import rows_of as rows_of_frame
 from .training import FitKey
 
@@ -117,6 +118,7 @@ def evaluate(
     say: Callable[[str], None] = quiet,
     keep: Callable[[FitKey, Fitted], None] | None = None,
     look: Callable[[State, Scored, Found], None] | None = None,
+    apart: bool = False,
 ) -> Assessment:
     """Evaluate one release (all its replicates, attributes, quasi-identifier sets and attackers).
 
@@ -129,6 +131,7 @@ def evaluate(
         say: called with the name of each stage.
         keep: given each fitted attacker, where they are to be stored.
         look: given the scored original and its figures while they are held, for further counts.
+        apart: what stands as replicates are releases of their own, so that nothing is taken over them.
 
     Raises:
         SchemaError, ConfigError, AttackerError: the user's input is at fault, with every fault found.
@@ -141,6 +144,7 @@ def evaluate(
         config = config.model_copy(update={"quasi_identifiers": (), "qi_sets": {**config.sets, **extra}})
     with clock.stage("checking tables"):
         aligned = schema.align(original, releases, config, holdout)
+        survey.check(aligned, config)
         check_relations(aligned, config)
     with clock.stage("reading release"):
         rows, warnings = training.release_rows(aligned, config)
@@ -170,9 +174,10 @@ def evaluate(
               "evaluated_at": evaluated_at}
     rows_of = Rows(state, common, found, other, references, clock.seconds["scoring original"], asked)
     with clock.stage("finding drivers"):
-        tables = _drivers(state, scored["original"], found, common)
+        tables = _drivers(state, scored["original"], found, common, apart)
         if refits:
-            taken_apart = attribution.refit_rows(refits, rows_of.summary(every_set=True).query("scored_on == 'original'"))
+            unweighted = rows_of.summary(every_set=True).query("scored_on == 'original' and weighting == 'none'")
+            taken_apart = attribution.refit_rows(refits, unweighted)
             tables["risk_attribution"] = pd.concat(
                 [tables["risk_attribution"], taken_apart[list(tables["risk_attribution"].columns)]], ignore_index=True
             )
@@ -198,23 +203,28 @@ def evaluate(
     )
 
 
-def _drivers(state: State, scored: Scored, found: Found, common: dict[str, Any]) -> dict[str, pd.DataFrame]:
+def _drivers(
+    state: State, scored: Scored, found: Found, common: dict[str, Any], apart: bool
+) -> dict[str, pd.DataFrame]:
     """Subgroups, patterns, attribution, relations and joint risk of the reported combinations with a result."""
     columns = {q.name: q.column for q in state.aligned.quasi_identifiers}
     reported = [c for _, c in state.reported if c.index in found.results]
-    drivers_found = drivers.find(
-        scored.cells, scored.records, reported, flags(state, found), columns, state.classes, state.config,
-        {**{k: v for k, v in common.items() if k != "evaluated_at"}, "scored_on": "original"},
-    )
+    key = {k: common[k] for k in ("run_id", "registry", "release_id")} | {"scored_on": "original"}
+    at_risk, whole = flags(state, found), scored.cells if all(c.categorical for c in reported) else scored.records
+    counted: list[Any] = at_once(state.spark, [
+        lambda: drivers.find(
+            scored.cells, scored.records, reported, at_risk, columns, state.classes, state.config,
+            {**{k: v for k, v in common.items() if k != "evaluated_at"}, "scored_on": "original"},
+        ),
+        lambda: joint.find(whole, reported, at_risk, key, apart),
+    ])
+    drivers_found, (together, notes) = counted
     for row in rows_of_frame(drivers_found.exclusions):
         for c in reported:
             if all(row[k] == getattr(c, k) for k in ("qi_set", "sensitive_attribute", "measure", "attacker", "replicate")):
                 found.results[c.index].figures |= {
                     "n_without_known": row["n_without"], "rapid_without_known": row["rapid_without"]
                 }
-    key = {k: common[k] for k in ("run_id", "registry", "release_id")} | {"scored_on": "original"}
-    whole = scored.cells if all(c.categorical for c in reported) else scored.records
-    together, notes = joint.find(whole, reported, flags(state, found), key)
     state.warnings += [*drivers_found.warnings, *notes]
     return {**drivers_found.tables, "risk_joint": together}
 

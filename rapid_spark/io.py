@@ -1,10 +1,10 @@
-"""Read a table of people: CSV, Parquet, Delta at a pinned version, a table of the catalog, a frame. The only reader."""
+"""Read a table of people: CSV, Parquet, Delta, a statistical file, a table of the catalog, a frame. The only reader."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from . import parquetfile
+from . import parquetfile, statfile
 from .config import ConfigError, Table, suggest
 from .csvfile import Encoding, check_names, encoding_of, header_faults, look, name_columns
 from .frames import arrow_table
 
-ENDINGS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
-FORMATS_KNOWN = "CSV (.csv, .csv.gz), Parquet (.parquet) and Delta (a folder with _delta_log)"
+ENDINGS = {
+    ".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parquet", **{f".{k}": k for k in statfile.READERS},
+}  # fmt: skip
+FORMATS_KNOWN = f"CSV (.csv, .csv.gz), Parquet (.parquet), Delta (a folder with _delta_log), {statfile.SPOKEN}"
 SPREAD_FROM = 2**23  # bytes; a file that cannot be split is dealt out to all cores from this size on
 GLOB = re.compile(r"([\\{}\[\]*?])")
 # Names of Spark's errors and Java's exceptions that say: the file is at fault.
@@ -95,8 +97,8 @@ def read(spark: SparkSession, table: Table) -> Source:
         location = _location(str(table.path))
         kind = table.format or _format_of(location, table.name)
         _check_format(kind, location, table)
-        reader = {"csv": _read_csv, "parquet": _read_parquet, "delta": _read_delta}[kind]
-        source = reader(spark, table, location)
+        reader = {"csv": _read_csv, "parquet": _read_parquet, "delta": _read_delta}.get(kind)
+        source = reader(spark, table, location) if reader else _read_statistical(spark, table, location, kind)
     return source
 
 
@@ -315,6 +317,17 @@ def _read_parquet(spark: SparkSession, table: Table, location: _Location) -> Sou
         frame(), columns, table.name, replicate_column=table.replicate_column,
         number=(lambda: frame(row_number)) if single else None,
     )  # fmt: skip
+
+
+def _read_statistical(spark: SparkSession, table: Table, location: _Location, kind: str) -> Source:
+    if location.local is None:
+        raise ConfigError(f"{table.name}: a file of format {kind} is read from this machine's file system: copy it there")
+    encoding = table.encoding if "encoding" in table.model_fields_set else None
+    found = from_frame(spark, statfile.read(location.local, kind, encoding, table.value_labels), table.name)
+    row_number = str(found.row_number)
+    # records of a file are numbered from 1, whatever its format
+    frame = found.frame.withColumn(row_number, F.col(quoted(row_number)) + 1)
+    return replace(found, frame=frame, replicate_column=table.replicate_column)
 
 
 def _read_delta(spark: SparkSession, table: Table, location: _Location) -> Source:

@@ -26,16 +26,27 @@ COLUMNS = (
 )
 
 
-def groups(combinations: Sequence[Combination]) -> Iterator[tuple[dict[str, Any], list[Combination]]]:
+def groups(
+    combinations: Sequence[Combination], apart: bool = False
+) -> Iterator[tuple[dict[str, Any], list[Combination]]]:
     """What is looked at together: over one of attribute, attacker and replicate with the others fixed, and over all.
 
     Of several measures only the first of each attribute counts. Pooled attackers (replicate 0) stand beside the others:
     they are taken together over attributes and attackers, but are in no group over replicates or over everything
     unless there is nothing else.
 
+    Args:
+        combinations: those with a result.
+        apart: nothing is taken over replicates, each stands for itself and is named in every key.
+
     Yields:
         Key columns (`across`, and the dimensions held fixed; the others None) and the members, two or more.
     """
+    if apart:
+        for replicate in sorted({c.replicate for c in combinations}):
+            for key, members in groups([c for c in combinations if c.replicate == replicate]):
+                yield {**key, "replicate": replicate}, members
+        return
     first: dict[tuple[str, str], str] = {}
     for c in combinations:
         first.setdefault((c.qi_set, c.sensitive_attribute), c.measure)
@@ -58,7 +69,11 @@ def groups(combinations: Sequence[Combination]) -> Iterator[tuple[dict[str, Any]
 
 
 def find(
-    frame: DataFrame, combinations: Sequence[Combination], flags: Mapping[int, Column], common: Mapping[str, Any]
+    frame: DataFrame,
+    combinations: Sequence[Combination],
+    flags: Mapping[int, Column],
+    common: Mapping[str, Any],
+    apart: bool = False,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Rows of risk_joint, and warnings; one Spark job per quasi-identifier set with several combinations.
 
@@ -67,10 +82,11 @@ def find(
         combinations: those with a result.
         flags: at_risk per combination index; null where undefined.
         common: key columns that are the same in every row.
+        apart: as in `groups`.
     """
     rows: list[dict[str, Any]] = []
     warnings = []
-    wanted = list(groups(combinations))
+    wanted = list(groups(combinations, apart))
     for qi_set in dict.fromkeys(key["qi_set"] for key, _ in wanted):
         mine = [(key, members) for key, members in wanted if key["qi_set"] == qi_set]
         indices = sorted({c.index for _, members in mine for c in members})

@@ -11,7 +11,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from . import clusters, continuous, continuous_null, relations, risk, scoring, strata, summary, training
+from . import clusters, continuous, continuous_null, relations, risk, scoring, strata, summary, survey, training
 from .config import Config
 from .kept import hold, let_go
 from .risk import Classes, Combination
@@ -176,6 +176,7 @@ class Found:
         targets: per continuous attribute, count, mean, sd, range and spread of the original.
         persons, households: rates by cluster, per combination.
         own: rates under this table's own prevalences, per combination (holdout).
+        survey: weighted figures, per combination, where columns.weight is configured.
     """
 
     results: dict[int, summary.Result]
@@ -185,6 +186,7 @@ class Found:
     persons: dict[int, clusters.ClusterRate] = field(default_factory=dict)
     households: dict[int, clusters.ClusterRate] = field(default_factory=dict)
     own: dict[int, float] = field(default_factory=dict)
+    survey: dict[int, survey.Survey] = field(default_factory=dict)
 
 
 def summarise(state: State, scored: Scored) -> Found:
@@ -205,6 +207,12 @@ def summarise(state: State, scored: Scored) -> Found:
         for index, rate in strata.rates(scored.cells, plain, state.classes, by).items():
             found.results[index].figures["rapid_within_strata"] = rate
     _by_cluster(state, scored, found)
+    if state.config.columns.weight:
+        reported = [c for _, c in state.reported if c.index in found.results]
+        found.survey, warnings = survey.summarise(
+            scored.records, reported, state.classes, state.known_classes, targets, state.config
+        )
+        state.warnings += warnings
     return found
 
 

@@ -26,7 +26,7 @@ SUMMARY = (
     "holdout_difference_own", "relative_mae", "rapid_within_strata", "near_threshold", "data_driven_threshold",
     "exploratory_threshold", "n_persons", "person_rapid", "person_ci_low", "person_ci_high", "n_households",
     "household_rapid", "household_ci_low", "household_ci_high", "n_without_known", "rapid_without_known",
-    "n_effective",
+    "n_effective", "weight_sum",
 )
 CURVE = (*KEYS, "weighting", "threshold", "n_at_risk", "rapid", "ci_low", "ci_high", "baseline_rate")
 CLASSES = (

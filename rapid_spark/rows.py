@@ -11,14 +11,17 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from . import control, results, training
+from . import control, results, survey, training
 from .clusters import ClusterRate
 from .config import Config, Search, settings_json
 from .intervals import proportion
 from .pipeline import Found, Scored, State, record_struct
 from .risk import Combination
 from .summary import Result
+from .survey import Survey
 from .version import __version__
+
+SURVEY = {"weighting": "survey"}
 
 
 @dataclass
@@ -63,7 +66,28 @@ class Rows:
                     if scored_on == "original":
                         row |= self._control(result, c)
                 rows.append(row)
+                weighted = found.survey.get(c.index)
+                if weighted is not None:
+                    rows.append(self._keys(c, scored_on) | self._settings(key, c) | self._weighted(weighted, c))
         return results.frame(rows, results.SUMMARY)
+
+    def _weighted(self, figures: Survey, c: Combination) -> dict[str, Any]:
+        """The row for the population that the survey weights stand for."""
+        target = self.state.aligned.target(c.sensitive_attribute)
+        harmful = {str(x) for x in target.attribute.sensitive_levels}
+        levels = [row for row in figures.classes if not harmful or row["class_label"] in harmful]
+        share = sum(float(row["prevalence"]) for row in levels)
+        return {
+            **SURVEY, "status": "ok", "reason": None, "n": figures.n, "n_at_risk": figures.n_at_risk,
+            "n_undefined": self.state.aligned.n_original - figures.n, "rapid": figures.rapid, "ci_low": figures.ci[0],
+            "ci_high": figures.ci[1], "ci_method": survey.METHOD, "baseline_rate": figures.baseline_rate,
+            "excess": None if figures.baseline_rate is None else figures.rapid - figures.baseline_rate,
+            "n_dropped": target.n_missing if target.missing == "drop" else 0, "weight_sum": figures.weight_sum,
+            "n_effective": figures.n_effective,
+            "sensitive_levels_rate": (
+                sum(float(row["prevalence"]) * float(row["rapid"] or 0.0) for row in levels) / share if share else None
+            ),
+        }
 
     def _settings(self, key: training.FitKey, c: Combination) -> dict[str, Any]:
         state, aligned = self.state, self.state.aligned
@@ -129,11 +153,16 @@ class Rows:
             "holdout_difference_own": None if own is None or result.rapid is None else result.rapid - own,
         }
 
+    def _surveys(self) -> list[tuple[Combination, Survey]]:
+        weighted = self.found.survey
+        return [(c, weighted[c.index]) for _, c in self.state.reported if c.index in weighted]
+
     def curve(self) -> pd.DataFrame:
         """Rows of risk_curve."""
         return results.frame(
             [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.reported
-             if c.index in found.results for row in found.results[c.index].curve],
+             if c.index in found.results for row in found.results[c.index].curve]
+            + [self._keys(c, "original") | SURVEY | row for c, figures in self._surveys() for row in figures.curve],
             results.CURVE,
         )
 
@@ -141,7 +170,8 @@ class Rows:
         """Rows of risk_classes."""
         return results.frame(
             [self._keys(c, on) | row for on, found in self._parts() for _, c in self.state.reported
-             if c.index in found.results for row in found.results[c.index].classes],
+             if c.index in found.results for row in found.results[c.index].classes]
+            + [self._keys(c, "original") | SURVEY | row for c, figures in self._surveys() for row in figures.classes],
             results.CLASSES,
         )
 

@@ -47,6 +47,7 @@ class Outcome:
         seconds: by stage.
         warnings: what the reader must know.
         verdicts: rows of audit_verdicts; None without a policy.
+        untracked: why MLflow lacks this run or a part of it; None where it was not asked for, or all is there.
     """
 
     run_id: str
@@ -58,6 +59,7 @@ class Outcome:
     seconds: dict[str, float]
     warnings: list[str] = field(default_factory=list)
     verdicts: pd.DataFrame | None = None
+    untracked: str | None = None
 
     @property
     def cleared(self) -> bool | None:
@@ -334,7 +336,8 @@ class _Run:
         warnings = list(assessment.warnings)
         missing = self.tracker.problem if self.tracker else self.no_tracking
         if missing and self.config.tracking.enabled:
-            warnings.append(f"tracking is missing or incomplete, the results are in the store: {missing}")
+            remedy = f" `rapid-spark track --run {self.run_id}` adds it." if self.tracker else ""
+            warnings.append(f"tracking is missing or incomplete, the results are in the store: {missing}.{remedy}")
         return Outcome(
             self.run_id,
             status,
@@ -345,6 +348,7 @@ class _Run:
             self.clock.seconds,
             warnings,
             self.verdicts,
+            untracked=self.tracker.problem if self.tracker else None,
         )
 
 
@@ -355,6 +359,7 @@ def recorded(config: Config) -> Config:
 
 
 def checked_id(run_id: str) -> str:
+    """The run's id, or ConfigError where it is none."""
     try:
         return check_identifier(run_id)
     except ValueError as error:

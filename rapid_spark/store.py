@@ -21,11 +21,13 @@ from pyspark.sql import functions as F
 
 from .config import ConfigError, check_identifier, suggest
 from .kept import hold, let_go
-from .locks import FileLock
+from .locks import FileLock, held
 from .readonly import fault
 from .tables import OF_EVALUATIONS, Table, arrow, quoted, tables
 from .warehouse import StoreError as StoreError
 from .warehouse import Warehouse
+
+ALONE = "alone"  # lock of whoever needs the store without any run at work
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,8 @@ class Store:
         lock = FileLock(self.directory / ".locks" / f"run-{run_id}")
         if not lock.acquire(wait=False):
             raise ConfigError(f"run {run_id} is at work in {self} right now: wait for it, or use another id")
-        return lock
+        with held(self.directory / ".locks" / ALONE):  # files are being removed: wait for the end of it
+            return lock
 
     def _rows(self, table: Table, frame: Any, keys: Mapping[str, str]) -> Any:
         if isinstance(frame, pd.DataFrame):

@@ -36,9 +36,9 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def suite(summary: pd.DataFrame) -> pd.DataFrame:
     """Suite figures per quasi-identifier set, attribute and measure.
 
-    Only rows with status 'ok', scored on the original, count. Source: arXiv:2602.09235, "RAPID max"; over replicates
-    the mean of each attacker comes first, then the largest of them; view `release_risk` says the same. The attacker who
-    trains on all copies together (replicate 0) stands apart.
+    Only rows with status 'ok', scored on the original and without survey weights, count. Source: arXiv:2602.09235, "RAPID
+    max"; over replicates the mean of each attacker comes first, then the largest of them; view `release_risk` says the
+    same. The attacker who trains on all copies together (replicate 0) stands apart.
 
     Args:
         summary: rows of `risk_summary` of one release.
@@ -50,6 +50,8 @@ def suite(summary: pd.DataFrame) -> pd.DataFrame:
         `pooled_attacker`; shares. Groups without an 'ok' row are absent.
     """
     usable = summary[(summary["status"] == "ok") & (summary["scored_on"] == "original") & summary["rapid"].notna()]
+    if "weighting" in usable:
+        usable = usable[usable["weighting"] != "survey"]
     rows = [dict(zip(GROUP, key, strict=True)) | _figures(part) for key, part in usable.groupby(list(GROUP), sort=False)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 

@@ -125,6 +125,7 @@ def release_metrics(assessment: Assessment) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for row in rows_of(summary[summary["status"] == "ok"]):
         name = "/".join(key_part(row[c]) for c in ("sensitive_attribute", *varying, "attacker"))
+        name += "/survey" if row["weighting"] == "survey" else ""
         figures |= {f"{name}/{figure}": row[figure] for figure in METRICS}
     for row in rows_of(suite(summary)):
         name = "/".join(key_part(row[c]) for c in ("sensitive_attribute", *(c for c in varying if c != "replicate")))

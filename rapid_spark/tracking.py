@@ -108,6 +108,29 @@ def check(config: Config) -> None:
         )
 
 
+def is_complete(where: Place, mlflow_run_id: str) -> bool:
+    """Whether a run is there with its children, and closed; False where MLflow does not answer."""
+    from mlflow import MlflowClient
+
+    _be_quick()
+    try:
+        client = MlflowClient(tracking_uri=where.uri)
+        run = client.get_run(mlflow_run_id)
+        children = client.search_runs([run.info.experiment_id], f"tags.`mlflow.parentRunId` = '{mlflow_run_id}'")
+    except Exception:
+        logger.debug("MLflow was asked for a run", exc_info=True)
+        return False
+    return bool(children) and all(r.info.status != "RUNNING" for r in (run, *children))
+
+
+def _be_quick() -> None:
+    # A server that does not answer is given seconds, not the many minutes of MLflow's defaults.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
+    for noisy in ("mlflow", "alembic"):  # their own set-up comes with the import
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+
+
 class Tracker:
     """One parent run of an evaluation and its children.
 
@@ -213,14 +236,10 @@ class Tracker:
             self.problem = self.problem or f"MLflow at {self.where.shown} did not answer within {seconds:.0f} seconds"
 
     def _begin(self) -> None:
-        # A server that does not answer is given seconds, not the many minutes of MLflow's defaults.
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
         from mlflow import MlflowClient
         from mlflow.tracking.context.registry import resolve_tags
 
-        for noisy in ("mlflow", "alembic"):  # their own set-up comes with the import
-            logging.getLogger(noisy).setLevel(logging.ERROR)
+        _be_quick()
         with self._alone():
             self._client = MlflowClient(tracking_uri=self.where.uri)
             self._experiment = self._find_experiment()
@@ -321,6 +340,7 @@ class Tracker:
     def _log_combinations(self, assessment: Assessment, parent: str, tags: dict[str, str]) -> None:
         for row in rows_of(assessment.summary):
             names = {k: str(row[k]) for k in ("replicate", "qi_set", "sensitive_attribute", "attacker", "measure")}
+            names |= {"weighting": "survey"} if row["weighting"] == "survey" else {}
             status = {"status": str(row["status"]), **({"reason": row["reason"]} if row["reason"] else {})}
             run = self._child(" ".join(names.values()), parent, {**tags, **names, **status})
             self._metrics(run, {k: row[k] for k in METRICS})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from . import attackers
+from . import attackers, spreading
 from .config import Attacker, Config
 from .risk import MISSING_LABEL, Classes
 from .schema import Aligned, Target
 from .scoring import Carrier, Task, TooLarge, ship
+from .spreading import Answer, Request
 
 logger = logging.getLogger(__name__)
 POOLED = 0  # replicate number of the attacker who trains on all published copies together
@@ -129,21 +130,26 @@ def fit_all(
     """
     fits: dict[FitKey, Fit] = {}
     missing: dict[FitKey, tuple[str, str]] = {}
+    jobs: list[_Job] = []
     for key, target, attacker in keys(aligned, rows, config):
-        progress(f"{attacker.name} for {target.name}" + (f", replicate {key.replicate}" if len(rows) > 1 else ""))
         try:
-            fits[key] = _fit(
-                spark, f"c{len(fits)}", aligned, rows[key.replicate], key, target, attacker, config, n_jobs, keep
-            )
+            jobs.append(_prepared(aligned, rows[key.replicate], key, target, attacker, config))
         except Undefined as reason:
             missing[key] = ("undefined", str(reason))
-        except attackers.AttackerError:
-            raise
+    spread = config.training.fit_on == "executors"
+    answers = _on_executors(spark, jobs, progress) if spread else _here(jobs, n_jobs, progress)
+    for job, answer in zip(jobs, answers, strict=True):
+        if isinstance(answer.error, attackers.AttackerError):
+            raise answer.error
+        if answer.fitted is None:  # one broken combination must not take the others with it
+            missing[job.key] = ("failed", f"fitting ended with {answer.error}")
+            continue
+        if keep is not None:
+            keep(job.key, answer.fitted)
+        try:
+            fits[job.key] = _shipped(spark, f"c{len(fits)}", aligned, job, answer.fitted, answer.seconds)
         except TooLarge as error:
-            missing[key] = ("failed", str(error))
-        except Exception as error:  # one broken combination must not take the others with it
-            logger.debug("fitting failed", exc_info=True)
-            missing[key] = ("failed", f"fitting ended with {type(error).__name__}")
+            missing[job.key] = ("failed", str(error))
     return fits, missing
 
 
@@ -166,10 +172,20 @@ def keys(
                     yield FitKey(qi_set, target.name, replicate, attacker.name), target, attacker
 
 
-def _fit(
-    spark: SparkSession, name: str, aligned: Aligned, rows: pd.DataFrame, key: FitKey, target: Target,
-    attacker: Attacker, config: Config, n_jobs: int, keep: Callable[[FitKey, attackers.Fitted], None] | None,
-) -> Fit:
+@dataclass(frozen=True)
+class _Job:
+    """One fit that the data allow."""
+
+    key: FitKey
+    target: Target
+    request: Request
+    rows: pd.DataFrame
+    n_dropped: int
+
+
+def _prepared(
+    aligned: Aligned, rows: pd.DataFrame, key: FitKey, target: Target, attacker: Attacker, config: Config
+) -> _Job:
     if not attackers.serves(attacker.name, target.type, config.allow_code):
         raise Undefined(f"attacker {attacker.name} does not serve a {target.type} attribute")
     columns = aligned.sets[key.qi_set]
@@ -178,25 +194,58 @@ def _fit(
     features = [
         attackers.Feature(q.column, q.kind) for q in aligned.quasi_identifiers if q.column in columns
     ]
-    frame = rows[[f.name for f in features] + [target.column]]
-    frame, n_dropped = fill_target(frame, target)
+    frame, n_dropped = fill_target(rows, target)
     if frame.empty:
         raise Undefined("the release has no row with a value of this attribute")
-    started = time.perf_counter()
-    fitted = attackers.fit(
-        attacker.name, attacker.parameters, frame, features, target.column, target.type,
-        config.training.seed, n_jobs, allow_code=config.allow_code,
+    request = Request(
+        attacker.name, attacker.parameters, key.replicate, tuple(features), target.column, target.type,
+        config.training.seed, config.allow_code,
     )
-    seconds = time.perf_counter() - started
-    if keep is not None:
-        keep(key, fitted)
-    labels = None
-    if target.type == "categorical":
-        labels = Classes.of(target.levels, target.missing).labels
+    return _Job(key, target, request, frame, n_dropped)
+
+
+def _here(jobs: Iterable[_Job], n_jobs: int, progress: Callable[[str], None]) -> Iterator[Answer]:
+    """Fit one after the other on the driver, with all its cores."""
+    for job in jobs:
+        progress(_spoken(job))
+        request, started = job.request, time.perf_counter()
+        frame = job.rows[[*(f.name for f in request.features), request.target]]
+        fitted: attackers.Fitted | None = None
+        error: Exception | None = None
+        try:
+            fitted = attackers.fit(
+                request.name, request.parameters, frame, request.features, request.target, request.target_type,
+                request.seed, n_jobs, allow_code=request.allow_code,
+            )
+        except attackers.AttackerError as fault:
+            error = fault
+        except Exception as broken:  # its text may hold a value of a row
+            logger.debug("fitting failed", exc_info=True)
+            error = RuntimeError(type(broken).__name__)
+        yield Answer(fitted, error, time.perf_counter() - started)
+
+
+def _on_executors(spark: SparkSession, jobs: Sequence[_Job], progress: Callable[[str], None]) -> Iterator[Answer]:
+    progress(f"{len(jobs)} attackers as Spark tasks")
+    rows = {(job.request.replicate, job.request.target): job.rows for job in jobs}
+    return spreading.fit_all(spark, [job.request for job in jobs], rows) if jobs else iter(())
+
+
+def _spoken(job: _Job) -> str:
+    copy = f", replicate {job.key.replicate}" if job.key.replicate != 1 else ""
+    return f"{job.request.name} for {job.target.name}{copy}"
+
+
+def _shipped(
+    spark: SparkSession, name: str, aligned: Aligned, job: _Job, fitted: attackers.Fitted, seconds: float
+) -> Fit:
+    target = job.target
+    labels = Classes.of(target.levels, target.missing).labels if target.type == "categorical" else None
     task = Task(name, fitted, labels)
-    notes = tuple(f"{attacker.name} for {target.name}: {_named(note, aligned)}" for note in fitted.notes)
+    notes = tuple(f"{job.request.name} for {target.name}: {_named(note, aligned)}" for note in fitted.notes)
     return Fit(
-        name, ship(spark, task), tuple(task.fields()), tuple(fitted.classes or ()), len(frame), n_dropped, seconds, notes
+        name, ship(spark, task), tuple(task.fields()), tuple(fitted.classes or ()), len(job.rows), job.n_dropped, seconds,
+        notes,
     )
 
 

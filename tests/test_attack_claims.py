@@ -50,7 +50,7 @@ def test_p_value_is_the_alpha_at_which_the_bound_meets_the_claim():
 )
 def test_broken_mechanisms_are_caught_and_right_ones_pass(name, adjacency, delta, caught):
     testers = ("likelihood_ratio", "low_bits", "common_noise")
-    found = claims.test_mechanism(
+    found = claims.challenge(
         neighbours(HISTOGRAM, adjacency), mechanism(name, 1.0, delta, adjacency), 1.0, delta, plays=800, tests=21,
         attackers=testers,
     )  # fmt: skip
@@ -64,7 +64,7 @@ def test_false_alarms_of_a_right_mechanism_over_200_runs():
     alarms = nominal = 0
     for _ in range(200):
         out, inside = ((rng.geometric(q, 1_000) - rng.geometric(q, 1_000)) + side for side in (0.0, 1.0))
-        found = claims.test_scores("ratio", "laplace", abs(out) - abs(out - 1), abs(inside) - abs(inside - 1), 1.0, 0.0, 1e-3)
+        found = claims.judge("ratio", "laplace", abs(out) - abs(out - 1), abs(inside) - abs(inside - 1), 1.0, 0.0, 1e-3)
         alarms += claims.family([found])[0]["verdict"] == "violated"
         nominal += found.epsilon_lower_bound > 1.0
     assert alarms <= 1
@@ -94,6 +94,6 @@ def test_how_many_plays_a_claim_needs():
     assert 250 <= claims.plays_needed(1.0, *both) <= 400
     with pytest.raises(ValueError, match="do not break"):
         claims.plays_needed(2.5, 1 / (1 + q), q / (1 + q))
-    few = claims.test_scores("x", "laplace", np.zeros(20), np.ones(20), 3.0, 0.0, 1e-3)
+    few = claims.judge("x", "laplace", np.zeros(20), np.ones(20), 3.0, 0.0, 1e-3)
     row = claims.family([few])[0]
     assert row["verdict"] == "not_evaluated" and str(claims.least_plays(3.0)) in row["reason"]

@@ -76,11 +76,13 @@ def audited(monkeypatch: pytest.MonkeyPatch, rates: dict[str, dict[str, float | 
         return found
 
     monkeypatch.setattr(runner, "evaluate_registry", evaluate)
-    monkeypatch.setattr(runner.session, "add_tag", lambda *_: None)
+    monkeypatch.setattr(runner, "inherited", lambda _, call: call)
+    monkeypatch.setattr(runner, "at_once", lambda _, calls: [call() for call in calls])
     monkeypatch.setattr(runner.history, "finished", lambda *_: pd.DataFrame(columns=["registry", "release_id"]))
     store = Rows()
     interruption = SimpleNamespace(check=lambda: None)
-    audit = runner._Audit(None, config, settings, "run", "audit", store, Clock(quiet, {}), interruption)  # type: ignore[arg-type]
+    monkeypatch.setattr(runner.Store, "open", lambda *_: store)
+    audit = runner._Audit(None, config, settings, "run", "audit", Clock(quiet, {}), interruption)  # type: ignore[arg-type]
     return audit.go(), store
 
 
@@ -174,3 +176,13 @@ def test_settings_are_refused_before_anything_starts(tmp_path: Path, monkeypatch
     with pytest.raises(Exception, match="cart"):
         runner.audit(parse_as(AuditConfig, data))
     assert not list(tmp_path.iterdir())
+
+
+def test_the_report_is_made_of_what_the_audit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rapid_spark.audit import page
+
+    outcome, _ = audited(monkeypatch, {"a": {"2024": 0.2, "2025": 0.3}, "b": {"2024": 0.6}, "c": {"2024": None}})
+    assert page.is_audit(outcome.report)
+    html = page.render(outcome.report)
+    assert "<title>Audit: 3 registries, 4 releases, 2 not cleared</title>" in html
+    assert "Registries compared" in html and "no file" in html and "a: same" in html

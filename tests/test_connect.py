@@ -1,4 +1,4 @@
-"""Classic Spark and Spark Connect give the same figures, each in a process of its own."""
+"""Classic Spark, Spark Connect and real executors give the same figures, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ people, release = registry(400, 5, 1), registry(400, 5, 2)
 people.loc[:5, "age"] = float("nan")
 found = assess(people, [release, registry(400, 5, 3)], {
     "quasi_identifiers": ["age", "gender", "education"], "sensitive_attributes": ["disease_status", "income"],
-    "attackers": [{"name": "rf", "parameters": {"n_estimators": 10}}, "lm"],
+    "attackers": [{"name": "rf", "parameters": {"n_estimators": 10}}, "lm"], "training": {"fit_on": sys.argv[2]},
 })
 records = found.records.toPandas().sort_values(["sensitive_attribute", "attacker", "replicate", "record_id"])
 keep = ["sensitive_attribute", "attacker", "replicate", "n", "n_at_risk", "ci_low", "baseline_rate", "status"]
@@ -32,9 +32,9 @@ print(json.dumps({
 """
 
 
-def figures(closure_limit: int, **environment: str) -> dict:
+def figures(closure_limit: int, fit_on: str = "driver", **environment: str) -> dict:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(closure_limit)], capture_output=True, text=True, timeout=500,
+        [sys.executable, "-c", SCRIPT, str(closure_limit), fit_on], capture_output=True, text=True, timeout=500,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), **environment},
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -42,9 +42,11 @@ def figures(closure_limit: int, **environment: str) -> dict:
 
 
 @pytest.mark.slow
-def test_connect_equals_classic_with_a_closure_and_with_a_file():
+def test_connect_and_real_executors_equal_classic():
     classic = figures(2**25)
     assert len(classic["summary"]) == 12 and len(classic["records"]) == 400 * 9
     connect = {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"}
     assert figures(2**25, **connect) == classic
     assert figures(100, **connect) == classic
+    # executors in processes of their own, and attackers fitted there
+    assert figures(2**25, "executors", RAPID_SPARK_MASTER="local-cluster[2,1,1024]") == classic

@@ -99,6 +99,8 @@ def test_missing_bins_and_numeric_targets_equal_pandas(spark):
         frame.loc[rng.random(n) < 0.1, "q"] = np.nan
         return frame
     original, release = people(400), people(300)
+    original.loc[:1, ["q", "z", "t"]] = [[5.0, "w", 1.0], [5.0, "w", 2.0]]
+    release.loc[0, ["q", "z", "t"]] = [5.0, "w", 1.0]  # a cell with one released target
     edges = [0, 10, 20, 29]
     found, tables, config = measured(spark, original, release, quasi_identifiers=["q", "z"], disclosure={"bins": {"q": edges}})
     cut = [f.assign(q=pd.cut(f["q"], [0, 10, 20, 29.5], right=False).astype(str)) for f in (original, release)]
@@ -188,9 +190,12 @@ def test_adult_equals_pandas_and_the_command_writes_and_prints(spark, tmp_path):
     done = CliRunner().invoke(cli, [
         "disclosure", "--original", str(places["original"]), "--release", str(places["release"]), "--quasi-identifiers", ",".join(keys),
         "--sensitive-attribute", f"{target}:categorical", "--attacker", "cart", "--store", f"{tmp_path}/store", "--no-tracking", "--format", "json",
+        "--limit", "k_anonymity=1", "--limit", "dcap=0.01", "--page", str(tmp_path / "page.html"),
     ], obj=Terminal(), standalone_mode=False)  # fmt: skip
     assert done.exception is None, done.exception
     document = json.loads(done.stdout)
+    assert done.return_value == 1 and [v["verdict"] for v in document["verdicts"]] == ["pass", "fail"]
+    assert "not tested" in (tmp_path / "page.html").read_text()
     found = {m["name"]: m for m in document["measures"]}
     expected = plain(*(pd.read_csv(p, keep_default_na=False) for p in places.values()), keys, target)
     assert {k: found[k]["value"] for k in expected} == pytest.approx(expected, rel=1e-9)

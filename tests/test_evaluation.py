@@ -175,8 +175,10 @@ def test_holdout_shows_a_leak_only_for_members(spark):
 def test_holdout_from_elsewhere_is_called_a_difference_between_populations(spark):
     holdout = people(300, seed=5).assign(id=np.arange(300))
     holdout["age"] += 30
-    found = evaluate(spark, people(), people(seed=1), holdout)
-    assert any("difference between populations" in w for w in found.warnings)
+    both = pd.concat([holdout, people().head(5)])  # and five people are in both tables
+    found = evaluate(spark, people(), people(seed=1), both)
+    said = next(w for w in found.warnings if "difference between populations" in w)
+    assert "5 of 305 holdout records equal an original record" in said and "5 have a key of the original" in said
 
 
 def test_persons_with_several_rows(spark):

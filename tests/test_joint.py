@@ -58,3 +58,11 @@ def test_rows_from_spark(spark, monkeypatch):
     monkeypatch.setattr(joint, "MAX_VECTORS", 2)
     found, warnings = joint.find(frame, mine, flags, {})
     assert not len(found) and "not reported" in warnings[0]
+
+
+def test_releases_that_stand_as_copies_are_never_taken_together():
+    found = list(joint.groups(SUITE, apart=True))
+    assert "replicates" not in {key["across"] for key, _ in found}
+    for release in (0, 1, 2):
+        alone = joint.groups([c for c in SUITE if c.replicate == release])
+        assert [(k, m) for k, m in found if k["replicate"] == release] == [({**k, "replicate": release}, m) for k, m in alone]

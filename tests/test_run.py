@@ -207,12 +207,51 @@ def test_tracking_that_fails_loses_no_results(
     done: dict[str, Any], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     again = words(folder, "--run-id", "run-5", "--tracking-uri", "http://127.0.0.1:9", "--format", "json")
-    assert entry.run(again) == 0
+    assert entry.run(again) == 3
     shown = capsys.readouterr()
     document = json.loads(shown.out)
     assert document["mlflow_run_id"] is None and document["status"] == "ok"
     assert "tracking is missing" in shown.err and "127.0.0.1:9" in document["warnings"][-1]
+    assert "rapid-spark track --run run-5" in shown.err
     assert states(folder, "run-5") == ["started", "finished"] and len(rows(folder, "risk_records", "run-5")) == 90
+
+
+def test_track_adds_the_missing_mlflow_run_with_the_same_figures(
+    done: dict[str, Any], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After the test above, whose tracking server did not answer."""
+    store, local = folder / "store", f"sqlite:///{folder}/store/mlflow/mlflow.db"
+    track = ["track", "--run", "run-5", "--store", str(store), "--format", "json"]
+    assert entry.run(track) == 3  # the server still does not answer
+    assert "127.0.0.1:9" in capsys.readouterr().err
+    assert entry.run([*track, "--tracking-uri", local]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["status"] == "tracked"
+    (parent,) = mlflow_runs(folder, "run-5")
+    (usual,) = mlflow_runs(folder, "run-1")
+    assert (parent.info.run_id, parent.info.status) == (found["mlflow_run_id"], "FINISHED")
+    client = MlflowClient(tracking_uri=local)
+
+    def child(run: Any) -> Any:
+        query = f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
+        (found,) = client.search_runs([run.info.experiment_id], query)
+        return found
+
+    repaired, tracked_at_once = child(parent), child(usual)
+    timed = ("seconds",)  # of another run
+    figures = [{k: v for k, v in c.data.metrics.items() if not k.endswith(timed)} for c in (repaired, tracked_at_once)]
+    assert figures[0] == pytest.approx(figures[1]) and "ill/cart/rapid" in figures[0]
+    artifacts = [{a.path for a in client.list_artifacts(c.info.run_id)} for c in (repaired, tracked_at_once)]
+    assert artifacts[0] == artifacts[1]
+    names = [sorted(d.dataset.name for d in c.inputs.dataset_inputs) for c in (repaired, tracked_at_once)]
+    assert names[0] == names[1] != []
+    end = rows(folder, "runs", "run-5").query("state == 'finished'")
+    assert list(end["mlflow_run_id"]) == [found["mlflow_run_id"]] and states(folder, "run-5") == ["started", "finished"]
+    assert entry.run([*track, "--tracking-uri", local]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "already tracked"
+    assert len(mlflow_runs(folder, "run-5")) == 1
+    assert entry.run(["track", "--run", "run-55", "--store", str(store)]) == 2
+    assert "no such run" in capsys.readouterr().err
 
 
 def test_one_class_is_an_undefined_row_and_done(

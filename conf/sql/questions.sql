@@ -18,9 +18,11 @@ FROM registry_comparison
 ORDER BY sensitive_attribute, place, registry;
 
 -- 4. Does the risk rise from release to release?
-SELECT registry, sensitive_attribute, release_id, release_date, round(rapid_decisive, 3) AS rapid, round(change, 3) AS change
+SELECT registry, sensitive_attribute, previous_release, release_id, round(rapid_decisive, 3) AS rapid, round(change, 3) AS change
 FROM release_history
-ORDER BY registry, sensitive_attribute, release_date, release_id;
+WHERE change IS NOT NULL
+ORDER BY change DESC, registry, sensitive_attribute, release_id
+LIMIT 8;
 
 -- 5. For whom is the risk greatest?
 SELECT registry, release_id, sensitive_attribute, people, n, round(rapid, 3) AS rapid, round(rapid_of_all, 3) AS of_all
@@ -60,13 +62,11 @@ ORDER BY rapid DESC, registry, release_id, class_label
 LIMIT 8;
 
 -- 9. Is there anything that could not be computed, so that nothing is known of it?
-SELECT registry, release_id, sensitive_attribute, count(*) AS combinations, count_if(status = 'ok') AS ok,
-  count_if(status = 'undefined') AS undefined, count_if(status = 'failed') AS failed, max(reason) AS reason
+SELECT status, count(*) AS combinations, count(DISTINCT registry, release_id) AS releases, max(reason) AS reason
 FROM finished_summary
 LEFT SEMI JOIN latest_runs USING (run_id, registry, release_id)
-GROUP BY ALL
-ORDER BY failed DESC, undefined DESC, registry, release_id, sensitive_attribute
-LIMIT 8;
+GROUP BY status
+ORDER BY status DESC;
 
 -- 10. What waits for a decision?
 SELECT registry, release_id, why, days_left

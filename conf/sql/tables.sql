@@ -126,7 +126,8 @@ CREATE TABLE IF NOT EXISTS risk_summary (
   household_ci_high double COMMENT 'upper end of its Wilson interval',
   n_without_known bigint COMMENT 'records in none of the relations that everybody knows (drivers.exclude_relations); null when suppressed',
   rapid_without_known double COMMENT 'share of these at risk',
-  n_effective double COMMENT 'records that would give the variance of the rate if flags were independent; the interval at any confidence follows'
+  n_effective double COMMENT 'records that would give the variance of the rate if flags were independent; the interval at any confidence follows',
+  weight_sum double COMMENT 'survey weights of the records in n together; null where unweighted'
 ) USING delta
 PARTITIONED BY (run_id)
 COMMENT 'One row per combination, also when it could not be computed'

@@ -133,7 +133,7 @@ class Tested:
     provable: float
 
 
-def test_scores(
+def judge(
     attacker: str, mechanism: str, out: Floats, inside: Floats, epsilon: float, delta: float, level: float
 ) -> Tested:
     """Choose an event on the first half of the plays, judge it on the second.
@@ -152,9 +152,6 @@ def test_scores(
         lower_bound(true, false, plays, delta, 0.05), p_value(true, false, plays, epsilon, delta),
         provable(plays, delta, level),
     )  # fmt: skip
-
-
-test_scores.__test__ = False  # type: ignore[attr-defined]  # its name is no test's
 
 
 def low_bits(pair: Pair, mechanism: Mechanism, out: Floats, inside: Floats, seed: int) -> Score:
@@ -178,7 +175,7 @@ TESTERS: dict[str, Fit] = {
 }  # fmt: skip
 
 
-def test_mechanism(
+def challenge(
     pair: Pair,
     mechanism: Mechanism,
     epsilon: float,
@@ -209,11 +206,8 @@ def test_mechanism(
     for name in attackers:
         score = TESTERS[name](pair, mechanism, fitted[0], fitted[1], seed)
         scores = [np.asarray(score(x), dtype=np.float64) for x in played]
-        found.append(test_scores(name, mechanism.name, scores[0], scores[1], epsilon, delta, level))
+        found.append(judge(name, mechanism.name, scores[0], scores[1], epsilon, delta, level))
     return found
-
-
-test_mechanism.__test__ = False  # type: ignore[attr-defined]
 
 
 def holm(p_values: Sequence[float], level: float = FAMILY_LEVEL) -> list[bool]:

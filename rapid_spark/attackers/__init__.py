@@ -18,8 +18,10 @@ quasi-identifiers of the release. Nothing here sees the original while fitting. 
 from .base import CATEGORICAL, CONTINUOUS, AttackerError, Feature
 from .fitted import Fitted
 from .fitting import fit
+from .groups import groups, merged
 from .suite import ATTACKERS, Recipe, check, serves
 
 __all__ = [
-    "ATTACKERS", "CATEGORICAL", "CONTINUOUS", "AttackerError", "Feature", "Fitted", "Recipe", "check", "fit", "serves",
+    "ATTACKERS", "CATEGORICAL", "CONTINUOUS", "AttackerError", "Feature", "Fitted", "Recipe", "check", "fit",
+    "groups", "merged", "serves",
 ]

@@ -58,6 +58,7 @@ def draw_comparison(rows: pd.DataFrame) -> Drawing | None:
             axes.plot([rate], [i + shift], MARKERS[(0, 3)[style]], color=COLOURS[style], markersize=4.5, label=kind)
             highest = max(highest, rate if high is None else high)
     axes.set_xlim(0, min(1.0, highest * 1.15 + 0.02))
+    axes.locator_params(axis="x", nbins=6)
     axes.xaxis.set_major_formatter(_PERCENT)
     axes.grid(axis="x", alpha=0.25, linewidth=0.6)
     axes.set_xlabel("people at risk", fontsize=SIZE)

@@ -87,7 +87,7 @@ class Work:
         by, bins: strata of the comparison; no `by`: none are counted.
         whole: evaluate the releases of a registry in one pass.
         keep_records: writes rows of risk_records while Spark holds them.
-        check: called before each stage; raises what a signal asked for.
+        before: called with the name of each stage; raises what a signal asked for, and waits for the store.
     """
 
     spark: SparkSession
@@ -97,7 +97,7 @@ class Work:
     bins: Mapping[str, Sequence[float]]
     whole: bool
     keep_records: Callable[[DataFrame], None]
-    check: Callable[[], None]
+    before: Callable[[str], None]
 
 
 @dataclass
@@ -205,10 +205,9 @@ def _evaluate(work: Work, config: Config, real: tuple[Source, Source | None], op
     def look(state: Any, scored: Any, found: Any) -> None:
         counted.append(strata.count(state, scored, found, work.by, work.bins))
 
-    work.check()
     assessment = evaluation.evaluate(
         work.spark, real[0], evaluation.replicates(sources), first, work.run_id, real[1], work.cores,
-        lambda _: work.check(), look=look if work.by else None,
+        work.before, look=look if work.by else None, apart=several,
     )  # fmt: skip
     try:
         found = _taken_apart(assessment, config, opened, names, counted[0] if counted else None)
@@ -264,6 +263,10 @@ def _part(
     tables = {
         k: t[t["replicate"] == replicate].assign(release_id=release.id, replicate=1) for k, t in _tables(assessment).items()
     }
+    if len(tables.get("risk_joint", ())):  # what is taken over all copies names none, as of a release alone
+        across = tables["risk_joint"]["across"]
+        one = pd.Series([None if a == "everything" else 1 for a in across], across.index, dtype=object)
+        tables["risk_joint"] = tables["risk_joint"].assign(replicate=one)
     changes: dict[str, Any] = {"release_date": release.date, "settings_digest": settings_digest(config)}
     if opened.digests:
         changes["release_digest"] = opened.digests[0]

@@ -7,11 +7,13 @@ Spark holds them, every other table once, for all registries together. `finished
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -21,6 +23,8 @@ from rapid_spark.config import Config, ConfigError, settings_json
 from rapid_spark.evaluation import Clock, new_run_id, quiet, settings_digest
 from rapid_spark.interruption import Interruption, interruptible
 from rapid_spark.policy import Previous, Verdict
+from rapid_spark.report import ReportData
+from rapid_spark.sidebyside import at_once, inherited
 from rapid_spark.store import Attempt, Store
 from rapid_spark.strictjson import dumps
 from rapid_spark.suite import rows_of
@@ -28,67 +32,10 @@ from rapid_spark.tracked import library_versions
 from rapid_spark.tracking import Tracker
 
 from . import comparison, strata
+from .outcome import AuditOutcome
 from .registry import Evaluated, Work, evaluate_registry
-from .settings import AuditConfig, attack_settings, evaluation_settings
+from .settings import AuditConfig, Registry, attack_settings, evaluation_settings
 from .vocabulary import harmonised
-
-EVALUATION_TABLES = ("risk_summary", "risk_curve", "risk_classes", "risk_subgroups", "risk_patterns", "risk_attribution")
-
-
-@dataclass
-class AuditOutcome:
-    """What an audit came to.
-
-    Attributes:
-        run_id: of every row written.
-        status: 'ok' where any release was evaluated, else 'failed'.
-        at_fault: nothing could be evaluated, and each time the user's input was the reason.
-        store: where the tables are.
-        mlflow_run_id, tracking: parent run, and where it is or why there is none.
-        verdicts: rows of audit_verdicts.
-        failed: releases that could not be evaluated: registry, release_id, reason.
-        comparison: rows of audit_comparison.
-        seconds: by stage.
-        warnings: what the reader must know.
-    """
-
-    run_id: str
-    status: str
-    at_fault: bool
-    store: str
-    mlflow_run_id: str | None
-    tracking: str
-    verdicts: pd.DataFrame
-    failed: list[dict[str, str]]
-    comparison: pd.DataFrame
-    seconds: dict[str, float]
-    warnings: list[str] = field(default_factory=list)
-
-    @property
-    def cleared(self) -> bool:
-        """Whether every rule of every release passes."""
-        return bool(len(self.verdicts)) and set(self.verdicts["verdict"]) == {"pass"}
-
-    @property
-    def not_cleared(self) -> list[dict[str, Any]]:
-        """The overall verdicts that are not a pass."""
-        overall = self.verdicts[self.verdicts["rule"] == policy.OVERALL]
-        return [row for row in rows_of(overall) if row["verdict"] != "pass"]
-
-    def document(self) -> dict[str, Any]:
-        """The outcome as `audit --format json` gives it."""
-        return {
-            "run_id": self.run_id,
-            "status": self.status,
-            "cleared": self.cleared,
-            "store": self.store,
-            "mlflow_run_id": self.mlflow_run_id,
-            "verdicts": self.verdicts.to_dict("records"),
-            "failed": self.failed,
-            "comparison": self.comparison.to_dict("records"),
-            "seconds": self.seconds,
-            "warnings": self.warnings,
-        }
 
 
 def audit(
@@ -126,9 +73,16 @@ def audit(
         spark = session.get(config.session, debug)
     watch(spark)
     with interruptible(spark, run_id) as interruption:
-        with clock.stage("opening store"):
-            store = Store.open(spark, str(next(iter(settings.values())).store.location))
-        return _Audit(spark, config, settings, run_id, command, store, clock, interruption).go()
+        return _Audit(spark, config, settings, run_id, command, clock, interruption).go()
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """The store, this attempt at the run, and what earlier runs say of these registries, where a rule asks for it."""
+
+    store: Store
+    attempt: Attempt
+    earlier: pd.DataFrame | None
 
 
 @dataclass
@@ -138,10 +92,9 @@ class _Audit:
     settings: Mapping[str, Config]
     run_id: str
     command: str
-    store: Store
     clock: Clock
     interruption: Interruption
-    attempt: Attempt = field(init=False)
+    opening: Future[_Opened] = field(default_factory=Future)
     tracker: Tracker | None = None
     no_tracking: str = "tracking is off"
     versions: dict[str, int | None] = field(default_factory=dict)
@@ -149,14 +102,9 @@ class _Audit:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def go(self) -> AuditOutcome:
-        kept = self.config.model_copy(update={"tracking": run.recorded(next(iter(self.settings.values()))).tracking})
-        self.attempt = self.store.begin(
-            self.run_id, self.command, settings_json(kept), settings_digest(next(iter(self.settings.values()))), {},
-            library_versions(),
-        )  # fmt: skip
         try:
             with tracking.without_autologging():
-                self._start_tracking()
+                threading.Thread(target=inherited(self.spark, self._open), name="opening store", daemon=True).start()
                 found = self._evaluate()
             evaluated_at = datetime.now(UTC).replace(tzinfo=None)
             with self.clock.stage("judging"):
@@ -174,12 +122,54 @@ class _Audit:
             raise
         return self._outcome(found, verdicts, compared, status)
 
-    def _start_tracking(self) -> None:
+    @property
+    def _kept(self) -> AuditConfig:
+        """The configuration as it is kept: without a password in an address."""
+        first = next(iter(self.settings.values()))
+        return self.config.model_copy(update={"tracking": run.recorded(first).tracking})
+
+    @property
+    def store(self) -> Store:
+        """The store, once it is open."""
+        return self.opening.result().store
+
+    @property
+    def attempt(self) -> Attempt:
+        """This attempt, once it stands in the store."""
+        return self.opening.result().attempt
+
+    def _open(self) -> None:
+        """The store, the first commit of the run, tracking, earlier figures: beside the checks of the first tables."""
+        attempt = None
+        try:
+            first = next(iter(self.settings.values()))
+            store = Store.open(self.spark, str(first.store.location))
+            attempt = store.begin(
+                self.run_id, self.command, settings_json(self._kept), settings_digest(first), {}, library_versions()
+            )
+            self._start_tracking(store)
+            if attempt.number > 1:  # what an earlier attempt left, also of registries that are gone from the file
+                store.write(attempt, "risk_records", pd.DataFrame({"run_id": []}))
+            asked = self.config.policy.asks_for("increase_over_previous")
+            self.opening.set_result(_Opened(store, attempt, history.finished(store, list(self.settings)) if asked else None))
+        except BaseException as error:
+            if attempt is not None:
+                with contextlib.suppress(Exception):
+                    store.end(attempt, "failed")
+            self.opening.set_exception(error)
+
+    def _before(self, stage: str) -> None:
+        """Before a stage of an evaluation: nothing long begins before the run stands in the store."""
+        self.interruption.check()
+        if stage != "checking tables":
+            self.opening.result()
+
+    def _start_tracking(self, store: Store) -> None:
         first = next(iter(self.settings.values()))
         if not first.tracking.enabled:
             return
         try:
-            where = tracking.place(first, self.store.directory, run.user(self.spark))
+            where = tracking.place(first, store.directory, run.user(self.spark))
         except ConfigError as error:
             self.no_tracking = str(error)
             return
@@ -193,17 +183,16 @@ class _Audit:
         workers = min(self.config.workers, len(self.settings))
         work = Work(
             self.spark, self.run_id, max(1, cores // workers), by, bins, self.config.grouping == "registry",
-            self._keep_records, self.interruption.check,
+            self._keep_records, self._before,
         )  # fmt: skip
-        if self.attempt.number > 1:  # what an earlier attempt left, also of registries that are gone from the file
-            self.store.write(self.attempt, "risk_records", pd.DataFrame({"run_id": []}))
         say, many = self.clock.say, len(self.settings)
         with self.clock.stage(f"evaluating {many} registries"), ThreadPoolExecutor(workers, "registry") as pool:
             futures = [
-                pool.submit(self._in_thread, lambda r=registry: evaluate_registry(work, r, self.settings[r.name]))  # type: ignore[misc]
+                pool.submit(inherited(self.spark, partial(self._one, work, registry)))
                 for registry in self.config.registries
             ]
             found = self._gather(futures, lambda done: say(f"evaluating {many} registries, {done} done"))
+        self.opening.result()  # where every registry failed at once, nobody has waited for it
         if self.write_error is not None:
             raise self.write_error
         return found
@@ -220,9 +209,8 @@ class _Audit:
                 future.cancel()
             raise
 
-    def _in_thread(self, work: Callable[[], list[Evaluated]]) -> list[Evaluated]:
-        session.add_tag(self.spark, self.run_id)  # tags are known to the thread that set them
-        found = work()
+    def _one(self, work: Work, registry: Registry) -> list[Evaluated]:
+        found = evaluate_registry(work, registry, self.settings[registry.name])
         self.interruption.check()
         return found
 
@@ -253,7 +241,7 @@ class _Audit:
 
     def _judge(self, found: Sequence[Evaluated], evaluated_at: datetime) -> pd.DataFrame:
         limits = self.config.policy
-        before = self._history()
+        before = self.opening.result().earlier
         verdicts: list[Verdict] = []
         for registry, config in self.settings.items():
             mine = [e for e in found if e.registry == registry]
@@ -272,11 +260,6 @@ class _Audit:
                 previous = Previous(evaluated.release_id, policy.decisive(evaluated.summary))
         return policy.rows(verdicts, limits, self.run_id, evaluated_at)
 
-    def _history(self) -> pd.DataFrame | None:
-        if not self.config.policy.asks_for("increase_over_previous"):
-            return None
-        return history.finished(self.store, list(self.settings))
-
     def _compare(self, found: Sequence[Evaluated], evaluated_at: datetime) -> pd.DataFrame:
         latest = {e.registry: e for e in found if e.failed is None}  # releases come in the order of their dates
         if not self.config.compare.enabled or len(latest) < 2:
@@ -290,18 +273,12 @@ class _Audit:
         return table.assign(run_id=self.run_id, evaluated_at=evaluated_at)
 
     def _write(self, found: Sequence[Evaluated], verdicts: pd.DataFrame, compared: pd.DataFrame) -> None:
-        frames = {name: _together([e.tables[name] for e in found if name in e.tables]) for name in EVALUATION_TABLES}
-        frames |= {"audit_verdicts": verdicts, "audit_comparison": compared}
-        self.store.need("audit_verdicts", "audit_comparison")
-        with ThreadPoolExecutor(2, "writer") as pool:  # commits of different tables wait for different logs
-            there = {name: frame for name, frame in frames.items() if frame is not None}
-            futures = {name: pool.submit(self._write_one, name, frame) for name, frame in there.items()}
-            for name, future in futures.items():
-                self.versions[name] = future.result()
-
-    def _write_one(self, table: str, frame: pd.DataFrame) -> int | None:
-        session.add_tag(self.spark, self.run_id)
-        return self.store.write(self.attempt, table, frame)
+        frames = _tables(found) | {"audit_verdicts": verdicts, "audit_comparison": compared}
+        there = {name: frame for name, frame in frames.items() if frame is not None}
+        self.store.need(*there)
+        calls = [partial(self.store.write, self.attempt, name, frame) for name, frame in there.items()]
+        versions = at_once(self.spark, calls)
+        self.versions |= dict(zip(there, versions, strict=True))
 
     def _track(self, found: Sequence[Evaluated], verdicts: pd.DataFrame, compared: pd.DataFrame) -> None:
         if self.tracker is None:
@@ -327,10 +304,10 @@ class _Audit:
         }
 
     def _end(self, found: Sequence[Evaluated], status: str) -> None:
-        self.attempt = replace(self.attempt, row={**self.attempt.row, "inputs": dumps(self._inputs(found))})
+        attempt = replace(self.attempt, row={**self.attempt.row, "inputs": dumps(self._inputs(found))})
         state = "failed" if status == "failed" else "finished"
         mlflow_run = None if self.tracker is None else self.tracker.wait_for_run()
-        self.store.end(self.attempt, state, mlflow_run, self.versions)
+        self.store.end(attempt, state, mlflow_run, self.versions)
         if self.tracker is not None:
             self.tracker.end(state.upper())
 
@@ -340,10 +317,14 @@ class _Audit:
         closing.join(run.LONGEST_CLOSING)
 
     def _close_failed(self) -> None:
+        opened = None
+        with contextlib.suppress(Exception):
+            opened = self.opening.result(run.LONGEST_CLOSING)
         if self.tracker is not None:
             self.tracker.end("FAILED")
-        with contextlib.suppress(Exception):
-            self.store.end(self.attempt, "failed", self.tracker.run_id if self.tracker else None, self.versions)
+        if opened is not None:
+            with contextlib.suppress(Exception):
+                opened.store.end(opened.attempt, "failed", self.tracker.run_id if self.tracker else None, self.versions)
 
     def _outcome(
         self, found: Sequence[Evaluated], verdicts: pd.DataFrame, compared: pd.DataFrame, status: str
@@ -365,7 +346,16 @@ class _Audit:
             compared,
             self.clock.seconds,
             warnings,
+            self._report(found, verdicts, compared),
         )
+
+    def _report(self, found: Sequence[Evaluated], verdicts: pd.DataFrame, compared: pd.DataFrame) -> ReportData:
+        tables = {**_tables(found), "audit_verdicts": verdicts, "audit_comparison": compared}
+        return ReportData(
+            self.run_id, {k: t for k, t in tables.items() if t is not None}, json.loads(settings_json(self._kept)),
+            tuple(_warnings(found)), self._inputs(found), library_versions(), self.command,
+            verdicts["evaluated_at"].iloc[0],
+        )  # fmt: skip
 
 
 def _first(before: pd.DataFrame | None, mine: Sequence[Evaluated], config: Config) -> Previous:
@@ -377,6 +367,11 @@ def _first(before: pd.DataFrame | None, mine: Sequence[Evaluated], config: Confi
         before, first.registry, first.release_id, first.config.release_date, settings_digest(config),
         [e.release_id for e in mine],
     )  # fmt: skip
+
+
+def _tables(found: Sequence[Evaluated]) -> dict[str, pd.DataFrame | None]:
+    names = dict.fromkeys(name for e in found for name in e.tables)
+    return {name: _together([e.tables[name] for e in found if name in e.tables]) for name in names}
 
 
 def _together(frames: Sequence[pd.DataFrame]) -> pd.DataFrame | None:

@@ -123,7 +123,7 @@ def test_epsilon(terminal: Terminal, output: str, run_id: str | None, epsilon: f
         for m in chosen:
             with run.clock.stage(f"testing {m.name}"):
                 size = len(chosen) * len(claims.TESTERS)
-                tested += claims.test_mechanism(pair, m, *claim, plays=plays, tests=size)
+                tested += claims.challenge(pair, m, *claim, plays=plays, tests=size)
         rows = []
         for found in claims.family(tested):
             rows.append({

@@ -88,9 +88,11 @@ def audit_and_show(
         terminal.warn(f"{one['registry']} {one['release_id']} could not be evaluated: {one['reason']}")
     written = None
     if report_file is not None and outcome.status != "failed":
-        from .report import write_report
+        from rapid_spark import report
+        from rapid_spark.audit import page
 
-        written = write_report(terminal, outcome.store, run_id, report_file)
+        several = page.is_audit(outcome.report)
+        written = report.write(outcome.report, report_file, page.render if several else None)
     code = 2 if outcome.at_fault else verdicts.exit_code(outcome.status, outcome.cleared, on_fail)
     if output == "json":
         click.echo(dumps(outcome.document() | ({"report": str(written)} if written else {})))

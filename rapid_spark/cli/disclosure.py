@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,16 +25,25 @@ RUN_ID = "The same id again replaces its rows.  [default: time and a random suff
               help="Share of the population in the original; 1 for a complete register. For population_uniqueness.")
 @click.option("--rapid/--no-rapid", default=True, show_default=True, help="Compute RAPID beside the classical measures.")
 @click.option("--utility/--no-utility", default=False, show_default=True, help="Measure utility too (release_utility).")
+@click.option("--limit", multiple=True, metavar="NAME=VALUE",
+              help="A rule: the largest value allowed of a measure or attack of this release (the smallest of k_anonymity "
+              "and l_diversity). Repeatable.")
+@click.option("--on-fail", type=click.Choice(["exit", "report"]), default="exit", show_default=True,
+              help="Whether a rule that is not met, or not evaluated, is exit code 1, or only a result.")
+@click.option("--page", type=click.Path(dir_okay=False, path_type=Path),
+              help="HTML page on singling out, linkability and inference, with the attacks that were run.")
 @click.option("--run-id", metavar="ID", help=RUN_ID)
 @click.pass_obj
 def disclosure(terminal: Terminal, output: str, bins: tuple[str, ...], sampling_fraction: float | None, rapid: bool,
-               utility: bool, run_id: str | None, **values: Any) -> None:
+               utility: bool, limit: tuple[str, ...], on_fail: str, page: Path | None, run_id: str | None,
+               **values: Any) -> int:
     """Classical measures of a release (k-anonymity, DCAP, TCAP, DiSCO, distances, ..), and RAPID beside them.
 
     Key cells are combinations of the quasi-identifiers. Figures are computed from the original without noise: for the
     custodian only.
     """
     config = with_options(settings(values), bins, sampling_fraction)
+    limits = _limits(limit)
     from rapid_spark import shared_columns
     from rapid_spark.disclosure import assessment
     from rapid_spark.recording import recording
@@ -61,11 +71,17 @@ def disclosure(terminal: Terminal, output: str, bins: tuple[str, ...], sampling_
         if measured:
             run.write("release_utility", [{**u, "evaluated_at": now} for u in measured])
         run.track({"disclosure_measures": rows, "release_utility": measured}, _figures(rows))
+    verdicts = _judged(terminal, run, limits, page) if limits or page else []
     terminal.close()
     for warning in run.warnings:
         terminal.warn(warning)
-    more = {"utility": measured} if utility else {}
-    show(rows, output, run.document(measures=rows, **more), f"run     {run.run_id}\nstore   {run.store}")
+    more: dict[str, Any] = {"utility": measured} if utility else {}
+    more |= {"verdicts": verdicts} if limits else {}
+    footer = [f"{v['verdict'].replace('_', ' ')}: {v['rule']} ({v['reason']})" for v in verdicts]
+    footer += [f"page    {page}"] if page else []
+    footer += [f"run     {run.run_id}", f"store   {run.store}"]
+    show(rows, output, run.document(measures=rows, **more), "\n".join(footer))
+    return 1 if on_fail == "exit" and any(v["verdict"] != "pass" for v in verdicts) else 0
 
 
 def with_options(config: Config, bins: tuple[str, ...], fraction: float | None) -> Config:
@@ -88,6 +104,36 @@ def with_options(config: Config, bins: tuple[str, ...], fraction: float | None) 
     if fraction is not None:
         data["sampling_fraction"] = fraction
     return config.model_copy(update={"disclosure": parse_as(Disclosure, data, "the options of disclosure")})
+
+
+def _limits(texts: tuple[str, ...]) -> dict[str, float]:
+    """Rules by name.
+
+    Raises:
+        ConfigError: not of the form NAME=VALUE, or a name that is no figure.
+    """
+    from rapid_spark.disclosure import criteria
+
+    found = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise ConfigError(f"--limit {text!r}: expected NAME=VALUE, e.g. dcap=0.6") from None
+    criteria.check_limits(found)
+    return found
+
+
+def _judged(terminal: Terminal, run: Any, limits: dict[str, float], page: Path | None) -> list[dict[str, Any]]:
+    """Rules held against the newest figures of this release in the store, attacks too; and the page."""
+    from rapid_spark.disclosure import criteria
+
+    terminal.stage("judging")
+    rows = criteria.read(run.store, run.config.registry, run.config.release_id)
+    if page is not None:
+        page.write_text(criteria.document(rows, f"{run.config.registry}, {run.config.release_id}"), encoding="utf-8")
+    return criteria.judge(rows, limits)
 
 
 def _rapid(run: Any) -> list[Any]:

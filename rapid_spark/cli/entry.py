@@ -44,6 +44,9 @@ COMMANDS = {
     "disclosure": ("disclosure:disclosure", "Classical disclosure measures beside RAPID."),
     "sweep": ("sweep:sweep", "The risk-utility map over mechanisms and epsilons."),
     "init-db": ("query:init_db", "Create schema, tables and views of a store."),
+    "vacuum": ("upkeep:vacuum", "Take old runs, and files of old versions, out of a store."),
+    "forget": ("upkeep:forget", "Erase one record's results from a store."),
+    "track": ("track:track", "Give a finished run its MLflow run afterwards."),
 }
 
 

@@ -59,6 +59,8 @@ def evaluate_and_show(
         click.echo(outcome.summary.to_csv(index=False), nl=False)
     else:
         _show(outcome, on_fail)
+    if outcome.untracked:
+        return 3  # results without the tracking that was asked for are not all that was asked for
     return verdicts.exit_code(outcome.status, outcome.cleared, on_fail)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -63,11 +63,9 @@ def export(
         click.echo(dumps({"run_id": run_id, "file": str(target), "signed": key is not None, "rows": rows,
                           "withheld": found.withheld, "warnings": found.warnings}))  # fmt: skip
         return
-    signed = "signed" if key else f"not signed (set {KEY_VARIABLE} to sign)"
-    click.echo(f"export {target}, {signed}")
-    for name, n in rows.items():
-        hidden = found.withheld.get(name, 0)
-        click.echo(f"  {name}: {n:,} rows{f', {hidden:,} withheld' if hidden else ''}")
+    if output == "table":
+        click.echo(f"export {target}, {'signed' if key else f'not signed (set {KEY_VARIABLE} to sign)'}")
+    _show(rows, found.withheld, output)
 
 
 @click.command(name="import")
@@ -84,7 +82,7 @@ def import_(
     output: str,
 ) -> None:
     """Verify an exported file and load it into this store, where the views show it beside the others."""
-    from rapid_spark.federation import document, incoming
+    from rapid_spark.federation import checks, document, incoming
 
     key = _key(key_env)
     try:
@@ -95,22 +93,31 @@ def import_(
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
     try:
         found = document.decode(content, key, allow_unverified)
-        from rapid_spark.federation.checks import check
-
-        check(found)
+        checks.check(found)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from None
     with opened_store(terminal, store, create=True) as opened:
         terminal.stage("writing tables")
         rows = incoming.load(opened, found, run_id)
     terminal.close()
-    target, protection = run_id or found.manifest["run_id"], found.manifest.get("protection") or {}
+    target = run_id or found.manifest["run_id"]
     if output == "json":
-        click.echo(dumps({"run_id": target, "store": store, "signed": found.signed, "rows": rows, "protection": protection}))
+        click.echo(dumps({"run_id": target, "store": str(opened), "signed": found.signed, "rows": rows,
+                          "protection": found.manifest.get("protection")}))  # fmt: skip
         return
-    click.echo(f"imported run {target}, {'signature verified' if found.signed else 'digests verified, no signature'}")
+    if output == "table":
+        click.echo(f"imported run {target}, {'signature verified' if found.signed else 'digests verified, no signature'}")
+    _show(rows, {}, output)
+
+
+def _show(rows: Mapping[str, int], withheld: Mapping[str, int], output: str) -> None:
+    """Rows by table, and how many of them have no figures or were left out."""
+    if output == "csv":
+        click.echo("table,rows,withheld")
     for name, n in rows.items():
-        click.echo(f"  {name}: {n:,} rows")
+        hidden = withheld.get(name, 0)
+        told = f", {hidden:,} withheld" if hidden else ""
+        click.echo(f"{name},{n},{hidden}" if output == "csv" else f"  {name}: {n:,} rows{told}")
 
 
 def _key(variable: str | None) -> bytes | None:

@@ -29,7 +29,8 @@ from rapid_spark.wording import (
 
 PLAIN_WIDTH = 160  # columns, where the output is no terminal
 WIDE = 130  # columns that rates and quality need beside each other
-HEADS = {"qi_set": "known", "replicate": "release", "scored_on": "scored on", "measure": "measure"}
+HEADS = {"qi_set": "known", "replicate": "release", "scored_on": "scored on", "measure": "measure",
+         "weighting": "weights"}  # fmt: skip
 
 
 def console() -> Console:
@@ -91,7 +92,7 @@ def suite_lines(summary: pd.DataFrame) -> list[str]:
 def combinations(ok: pd.DataFrame, width: int) -> list[Table]:
     """The combinations that were computed: rates, and the attackers' quality; one table where the width allows it."""
     rows = rows_of(ok)
-    varying = [c for c in ("qi_set", "scored_on", "replicate") if ok[c].nunique() > 1]
+    varying = [c for c in ("qi_set", "scored_on", "replicate", "weighting") if c in ok and ok[c].nunique() > 1]
     if ok.groupby("sensitive_attribute")["measure"].nunique().max() > 1:
         varying.append("measure")
     levels = {confidence(row) for row in rows}

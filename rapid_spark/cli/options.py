@@ -16,7 +16,7 @@ from .terminal import Terminal
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("table", "json", "csv")
-_DATA_SUFFIXES = ("csv", "gz", "txt", "tsv", "parquet", "delta")
+_DATA_SUFFIXES = ("csv", "gz", "txt", "tsv", "parquet", "delta", "sav", "dta", "sas7bdat", "xpt")
 _DEFAULTS = Config()
 
 

@@ -47,11 +47,22 @@ def query(terminal: Terminal, sql: str, write: bool, store: str | None, output: 
 
 
 @click.command("init-db")
+@click.option("--print-grants", "readers", metavar="GROUP",
+              help="Make nothing; print the GRANT statements by which a group may read all but rows about persons.")
+@click.option("--records-to", "restricted", metavar="GROUP",
+              help="With --print-grants: the group that may also read rows about persons (risk_records).")
 @store_option
 @output_options
 @click.pass_obj
-def init_db(terminal: Terminal, store: str | None, output: str) -> None:
+def init_db(
+    terminal: Terminal, readers: str | None, restricted: str | None, store: str | None, output: str
+) -> None:
     """Create schema, tables and views of a store, or complete those that are there."""
+    if readers is not None:
+        _print_grants(readers, restricted, store, output)
+        return
+    if restricted is not None:
+        raise click.UsageError("--records-to goes with --print-grants")
     with opened_store(terminal, store, create=True) as opened:
         location, tables = str(opened), opened.init()
     terminal.close()
@@ -59,6 +70,15 @@ def init_db(terminal: Terminal, store: str | None, output: str) -> None:
         click.echo(dumps({"store": location, "tables": tables}))
     else:
         click.echo(f"store {location}: {', '.join(tables)}")
+
+
+def _print_grants(readers: str, restricted: str | None, store: str | None, output: str) -> None:
+    from rapid_spark import preparation
+    from rapid_spark.upkeep import grants
+
+    location = str(preparation.with_store(settings({"store": store})).store.location)
+    made = grants.statements(location, readers, restricted)
+    click.echo(dumps({"store": location, "statements": made}) if output == "json" else ";\n".join(made) + ";")
 
 
 @contextlib.contextmanager

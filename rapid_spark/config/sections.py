@@ -24,19 +24,22 @@ ErrorMeasure = Literal["symmetric", "stabilised_relative", "relative", "absolute
 class Table(Model):
     """Where one table of people is read from: a file, a folder, a Delta path or a table of the catalog."""
 
-    path: Name | None = Field(None, description="file or folder: CSV (gzip too), Parquet or Delta")
+    path: Name | None = Field(None, description="file or folder: CSV (gzip too), Parquet, Delta, SPSS, Stata, SAS")
     table: Name | None = Field(None, description="table of the catalog: [catalog.]schema.table")
-    format: Literal["csv", "parquet", "delta"] | None = Field(None, description="read from the name when left out")
+    format: Literal["csv", "parquet", "delta", "sav", "dta", "sas7bdat", "xpt"] | None = Field(
+        None, description="read from the name when left out"
+    )
     version: int | None = Field(None, ge=0, description="Delta version to read; the newest when left out, and pinned")
     delimiter: str = Field(",", min_length=1, max_length=1, description="CSV field separator")
-    encoding: str = Field("UTF-8", description="CSV character encoding")
+    encoding: str = Field("UTF-8", description="CSV character encoding; of a statistical file its own when left out")
+    value_labels: bool = Field(True, description="SPSS, Stata: labels of values in place of codes, where all have one")
     replicate_column: Name | None = Field(None, description="column that numbers the replicates 1..m in one table")
 
     @model_validator(mode="after")
     def _one_place(self) -> Table:
         if (self.path is None) == (self.table is None):
             raise ValueError("give exactly one of path and table")
-        if self.version is not None and self.format in ("csv", "parquet"):
+        if self.version is not None and self.format not in (None, "delta"):
             raise ValueError("version is for Delta tables only")
         return self
 
@@ -205,6 +208,9 @@ class Training(Model):
     max_train_rows: int = Field(500_000, ge=10, description="release rows used; above it a stratified seeded sample")
     seed: int = Field(20260, ge=0, lt=2**31)
     replicates: Literal["each", "pooled", "both"] = "both"
+    fit_on: Literal["driver", "executors"] = Field(
+        "driver", description="executors: combinations, and groups of a forest's trees, as Spark tasks; for clusters"
+    )
     references: bool = Field(False, description="also population_reference and copy_ceiling")
 
 

@@ -89,7 +89,8 @@ def html(rows: Sequence[Mapping[str, Any]]) -> str:
              "nothing proves nothing; what was not tested is said.</p>"]  # fmt: skip
     for criterion, (question, _) in CRITERIA.items():
         title = criterion.replace("_", " ").capitalize()
-        parts.append(f"<h3>{title}: {words[found[criterion]]}</h3><p>{escape(question)}</p>")
+        conclusion = "figures, no attack" if found[criterion] == "figure" else words[found[criterion]]
+        parts.append(f"<h3>{title}: {conclusion}</h3><p>{escape(question)}</p>")
         parts.append("<table><thead><tr><th>Evidence</th><th>About</th><th>Figure</th><th>95 % interval</th>"
                      "<th>Compared with</th><th>Verdict</th><th>Note</th></tr></thead><tbody>")  # fmt: skip
         for row in (r for r in rows if r["criterion"] == criterion):
@@ -104,13 +105,41 @@ def html(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*parts, "</section>"])
 
 
+STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1f2328}
+table{border-collapse:collapse;width:100%;font-size:13px;display:block;overflow-x:auto}
+th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #d0d7de}th{background:#f6f8fa}
+@media print{body{margin:0}table{display:table}}"""
+
+
+def document(rows: Sequence[Mapping[str, Any]], about: str) -> str:
+    """The page as one self-contained HTML document."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(about)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
+        f"<body><h1>{escape(about)}</h1>{html(rows)}"
+        "<p>Computed from the original without noise: for the custodian only.</p></body></html>\n"
+    )
+
+
 def conclusions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Per criterion one word: 'leak' where an attack found one, 'no_leak_found' where one was run, else 'not_tested'."""
+    """Per criterion 'leak' where an attack found one, 'no_leak_found' where one was run, 'figure', or 'not_tested'."""
     result = {}
     for criterion in CRITERIA:
         verdicts = {row["verdict"] for row in rows if row["criterion"] == criterion}
-        result[criterion] = next((v for v in ("leak", "no_leak_found") if v in verdicts), "not_tested")
+        result[criterion] = next((v for v in ("leak", "no_leak_found", "figure") if v in verdicts), "not_tested")
     return result
+
+
+def check_limits(limits: Mapping[str, float]) -> None:
+    """Refuse limits of something that no criterion knows.
+
+    Raises:
+        ConfigError: with every fault found.
+    """
+    known = [name for _, names in CRITERIA.values() for name in names]
+    faults = [f"limit: no figure {n!r}.{suggest(n, known)} Known: {', '.join(known)}" for n in limits if n not in known]
+    if faults:
+        raise ConfigError("\n".join(faults))
 
 
 def judge(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -126,10 +155,7 @@ def judge(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> lis
     Raises:
         ConfigError: a limit of something that no criterion knows.
     """
-    known = [name for _, names in CRITERIA.values() for name in names]
-    faults = [f"policy: no figure {n!r}.{suggest(n, known)} Known: {', '.join(known)}" for n in limits if n not in known]
-    if faults:
-        raise ConfigError("\n".join(faults))
+    check_limits(limits)
     result = []
     for name, limit in limits.items():
         figures = [float(r["value"]) for r in rows if r["evidence"] == name and r["value"] is not None]

@@ -168,6 +168,7 @@ def tidy(axes: Axes) -> None:
     axes.xaxis.label.set_fontsize(SIZE)
     axes.yaxis.label.set_fontsize(SIZE)
     axes.patch.set_visible(False)
+    axes.set_axisbelow(True)
 
 
 def legend(figure: Figure, axes: Axes) -> None:
@@ -224,9 +225,10 @@ def two_lines(text: str) -> str:
     if columns_of(text) <= LABEL:
         return text
     head = cut(text, LABEL + 1).removesuffix("…")
-    space = head.rfind(" ")
-    head = head[:space] if space >= LABEL // 2 else head
-    return f"{head}\n{cut(text[len(head):].strip(), LABEL)}"
+    # after a space, or where a name or level has a joint
+    places = (head.rfind(mark) + 1 for mark in (" ", "=", "-", "_", "/"))
+    head = head[: next((at for at in places if at >= LABEL // 2), len(head))]
+    return f"{head.strip()}\n{cut(text[len(head):].strip(), LABEL)}"
 
 
 def cut(text: str, columns: int) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import random
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +62,7 @@ class DeltaLedger:
                 made = decide(rows)
                 if not made:
                     return []
-                with contextlib.suppress(_Conflict):
+                with contextlib.suppress(Conflict):
                     self._append(made, rows)
                     return made
                 time.sleep(random.uniform(0.5, 1.0) * min(10.0, 0.2 * 2**attempt))
@@ -88,11 +89,12 @@ class DeltaLedger:
             self.store.warehouse.commit(NAME, new.coalesce(1).writeTo(self._name).option("userMetadata", note).append)
             return
         known = F.array(*[F.lit(_identity(r)) for r in seen]).cast("array<string>")
-        new.withColumn("seen", known).createOrReplaceTempView("_ledger_rows")
+        view = f"ledger_rows_{uuid.uuid4().hex}"  # of its own: threads of one session share their views
+        new.withColumn("seen", known).createOrReplaceTempView(view)
         listed = ", ".join(f"`{c}`" for c in COLUMNS)
         values = ", ".join(f"s.`{c}`" for c in COLUMNS)
         statement = (
-            f"MERGE INTO {self._name} AS t USING _ledger_rows AS s "
+            f"MERGE INTO {self._name} AS t USING {view} AS s "
             "ON NOT array_contains(s.seen, concat(t.entry_id, '/', t.state)) "
             f"WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({values})"
         )
@@ -100,15 +102,15 @@ class DeltaLedger:
             self._spark.sql(statement)
         except Exception as error:
             if CONFLICT.search(str(error)):
-                raise _Conflict from None
+                raise Conflict from None
             raise
         finally:
-            self._spark.catalog.dropTempView("_ledger_rows")
+            self._spark.catalog.dropTempView(view)
         if not {_identity(r) for r in made} <= {_identity(r) for r in self.read()}:
-            raise _Conflict  # a row unknown to the decision was there: nothing was inserted
+            raise Conflict  # a row unknown to the decision was there: nothing was inserted
 
 
-class _Conflict(Exception):
+class Conflict(Exception):
     """Another writer was first."""
 
 

@@ -135,7 +135,7 @@ def of_noise(cell: Cell, histogram: np.ndarray, delta: float = 0.0) -> None:
         "chance": 0.5, "bound": bound, "optimum": optima.optimum(noise, "add_remove"),
         "status": "ok", "verdict": "leak" if (best.accuracy.low or 0.0) > bound else "no_leak_found",
     })  # fmt: skip
-    tested = claims.family(claims.test_mechanism(pair, noise, cell.epsilon, attackers=("likelihood_ratio",), plays=PLAYS))[0]
+    tested = claims.family(claims.challenge(pair, noise, cell.epsilon, attackers=("likelihood_ratio",), plays=PLAYS))[0]
     cell.attacks.append({
         "attack": "test_epsilon", "attacker": "likelihood_ratio", "mechanism": "laplace", "epsilon_claimed": cell.epsilon,
         "adjacency": "add_remove", "n": 2 * tested["plays"], "epsilon_lower_bound": tested["epsilon_lower_bound"],
