@@ -17,13 +17,14 @@ from . import parquetfile, statfile
 from .config import ConfigError, Table, suggest
 from .csvfile import Encoding, check_names, encoding_of, header_faults, look, name_columns
 from .frames import arrow_table
+from .keyed import with_pads
+from .places import Location, location_of
 
 ENDINGS = {
     ".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parquet", **{f".{k}": k for k in statfile.READERS},
 }  # fmt: skip
 FORMATS_KNOWN = f"CSV (.csv, .csv.gz), Parquet (.parquet), Delta (a folder with _delta_log), {statfile.SPOKEN}"
 SPREAD_FROM = 2**23  # bytes; a file that cannot be split is dealt out to all cores from this size on
-GLOB = re.compile(r"([\\{}\[\]*?])")
 # Names of Spark's errors and Java's exceptions that say: the file is at fault.
 UNREADABLE = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|ParquetDecodingException|is not a Parquet file|EOFException|"
@@ -44,6 +45,7 @@ class Source:
         version: Delta version that is read.
         replicate_column: column that numbers the replicates.
         row_number: technical column with each row's number, where `numbered` or a pandas frame gave one.
+        pads: technical columns with the padded keys of `keyed`.
         corrupt: technical column that is not null where a CSV record has more or fewer fields than the header.
         number: gives the frame with row numbers, where the rows have a fixed order; None elsewhere.
     """
@@ -57,6 +59,7 @@ class Source:
     row_number: str | None = None
     corrupt: str | None = None
     number: Callable[[], DataFrame] | None = field(default=None, repr=False)
+    pads: tuple[str, str] | None = None
 
     @property
     def line_numbers_possible(self) -> bool:
@@ -74,6 +77,11 @@ class Source:
             self.number(), self.columns, self.name, self.is_text, self.version, self.replicate_column,
             _technical("row_number", self.columns), self.corrupt,
         )  # fmt: skip
+
+    def keyed(self, key: str) -> Source:
+        """The same table with the padded keys from which `keyed.record_id` makes record ids. Runs no job."""
+        names = _technical("inner_pad", self.columns), _technical("outer_pad", self.columns)
+        return replace(self, frame=with_pads(self.frame.sparkSession, self.frame, names, key), pads=names)
 
     def column(self, name: str) -> Column:
         """The column of this name, whatever characters are in it."""
@@ -94,7 +102,7 @@ def read(spark: SparkSession, table: Table) -> Source:
     if table.table is not None:
         source = _read_catalog(spark, table)
     else:
-        location = _location(str(table.path))
+        location = location_of(str(table.path))
         kind = table.format or _format_of(location, table.name)
         _check_format(kind, location, table)
         reader = {"csv": _read_csv, "parquet": _read_parquet, "delta": _read_delta}.get(kind)
@@ -135,26 +143,7 @@ def fault_of(error: Exception, source: Source) -> ConfigError | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Location:
-    """A path as given, and the local one where it is on this machine's file system."""
-
-    given: str
-    local: Path | None
-
-    @property
-    def for_spark(self) -> str:
-        return GLOB.sub(r"\\\1", str(self.local)) if self.local else self.given
-
-
-def _location(path: str) -> _Location:
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path) and not path.startswith("file:"):
-        return _Location(path, None)
-    plain = re.sub(r"^file:(//)?(?=/)", "", path)
-    return _Location(path, Path(plain).expanduser().absolute())
-
-
-def _format_of(location: _Location, name: str) -> str:
+def _format_of(location: Location, name: str) -> str:
     ending = re.search(r"(\.csv)?\.[^./\\]+$", location.given.lower())
     path = location.local
     if path is None or path.is_file():
@@ -170,7 +159,7 @@ def _format_of(location: _Location, name: str) -> str:
     raise ConfigError(f"{name}: the folder holds no table. Known are {FORMATS_KNOWN}")
 
 
-def _check_format(kind: str, location: _Location, table: Table) -> None:
+def _check_format(kind: str, location: Location, table: Table) -> None:
     path = location.local
     if path is None:
         return
@@ -206,7 +195,7 @@ def _technical(name: str, columns: tuple[str, ...]) -> str:
     return name
 
 
-def _read_csv(spark: SparkSession, table: Table, location: _Location) -> Source:
+def _read_csv(spark: SparkSession, table: Table, location: Location) -> Source:
     encoding = encoding_of(table.encoding)
     path = location.local
     files = _csv_files(path, table.name) if path else []
@@ -216,7 +205,7 @@ def _read_csv(spark: SparkSession, table: Table, location: _Location) -> Source:
     else:
         columns = _remote_header(spark, table, encoding, location)
         multi_line, size = True, SPREAD_FROM  # not looked through, so taken as files that must not be split
-    paths = [_Location(str(f), f).for_spark for f in files] or [location.given]
+    paths = [Location(str(f), f).for_spark for f in files] or [location.given]
     corrupt = _technical("corrupt_record", columns)
 
     def frame(unsplit: bool, row_number: str | None = None) -> DataFrame:
@@ -263,7 +252,7 @@ def _csv_reader(spark: SparkSession, table: Table, encoding: Encoding) -> Any:
     )  # fmt: skip
 
 
-def _remote_header(spark: SparkSession, table: Table, encoding: Encoding, location: _Location) -> tuple[str, ...]:
+def _remote_header(spark: SparkSession, table: Table, encoding: Encoding, location: Location) -> tuple[str, ...]:
     try:
         rows = _csv_reader(spark, table, encoding).options(header=False).csv(location.given).limit(1).collect()
     except (AnalysisException, PySparkException) as error:
@@ -287,7 +276,7 @@ def _cores(spark: SparkSession) -> int:
         return 8
 
 
-def _read_parquet(spark: SparkSession, table: Table, location: _Location) -> Source:
+def _read_parquet(spark: SparkSession, table: Table, location: Location) -> Source:
     path = location.local
     files: list[Path] = []
     if path is not None:
@@ -319,7 +308,7 @@ def _read_parquet(spark: SparkSession, table: Table, location: _Location) -> Sou
     )  # fmt: skip
 
 
-def _read_statistical(spark: SparkSession, table: Table, location: _Location, kind: str) -> Source:
+def _read_statistical(spark: SparkSession, table: Table, location: Location, kind: str) -> Source:
     if location.local is None:
         raise ConfigError(f"{table.name}: a file of format {kind} is read from this machine's file system: copy it there")
     encoding = table.encoding if "encoding" in table.model_fields_set else None
@@ -330,7 +319,7 @@ def _read_statistical(spark: SparkSession, table: Table, location: _Location, ki
     return replace(found, frame=frame, replicate_column=table.replicate_column)
 
 
-def _read_delta(spark: SparkSession, table: Table, location: _Location) -> Source:
+def _read_delta(spark: SparkSession, table: Table, location: Location) -> Source:
     path = str(location.local) if location.local else location.given
     try:
         version = table.version

@@ -8,6 +8,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from . import keyed
 from .agreement import Decision
 from .config import Config, SensitiveAttribute
 from .io import Source
@@ -113,7 +114,10 @@ def _value(found: Found, types: TableTypes, variable: Variable, config: Config) 
 
 
 def _identity(found: Found, types: TableTypes, config: Config) -> dict[str, Column]:
-    """`record_id` and the roles. A key of several columns is a JSON list of texts, so that no two look alike."""
+    """`record_id` and the roles. A key of several columns is a JSON list of texts, so that no two look alike.
+
+    With `columns.key_hmac` that text is the message of the HMAC.
+    """
     parts = [_own_value(found, types, key, config) for key in config.columns.key]
     if not parts:
         record_id = F.col(str(found.source.row_number)).cast("string")
@@ -124,6 +128,9 @@ def _identity(found: Found, types: TableTypes, config: Config) -> dict[str, Colu
         for part in parts[1:]:
             whole = whole & part.isNotNull()
         record_id = F.when(whole, F.to_json(F.array(*parts)))
+    if found.source.pads is not None:
+        inner, outer = (F.col(name) for name in found.source.pads)
+        record_id = keyed.record_id(record_id, inner, outer, [found.source.column(c) for c in found.source.columns])
     identity = {RECORD_ID: record_id}
     for role in ROLES:
         name = getattr(config.columns, role)

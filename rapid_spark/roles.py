@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .config import Config, suggest
+from . import keyed
+from .config import Config, ConfigError, suggest
 from .io import Source
 
 ROLES = ("person", "household", "weight", "stratum", "psu")
@@ -173,6 +174,11 @@ def _find_release(
 
 
 def _numbered(source: Source, place: str, config: Config, faults: list[str]) -> Source:
+    if config.columns.key_hmac:
+        try:
+            return source.keyed(keyed.secret())
+        except ConfigError as error:
+            faults.append(str(error))
     if config.columns.key:
         return source
     if not source.line_numbers_possible:

@@ -97,6 +97,9 @@ def lay(
         notes.warnings.append("the replicates of one table are taken together here: give them as several tables")
     keys = config.columns.key
     identified = bool(keys) and all(set(keys) <= set(r.columns) for r in releases.values())
+    if identified and config.columns.key_hmac:
+        identified = False  # occurrence numbers follow the content, which the release has altered
+        notes.warnings.append("columns.key_hmac: records of original and release are not matched by their keys")
     if identified:
         own = {k: k for k in keys}
         with_key = {r: replace(t, columns={**t.columns, **own}, real=True) for r, t in tables.releases.items()}

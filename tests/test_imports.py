@@ -13,9 +13,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "rapid_spark"
 # sub-package is one idea.
 ROWS = (
     ("version", "locks", "kept", "sidebyside", "strictjson", "readonly", "simulate", "intervals", "resources", "kinds",
-     "quality", "frames", "taskvalues", "nearest", "glossary"),
+     "quality", "frames", "taskvalues", "places", "nearest", "glossary"),
     ("config", "attackers", "results", "suite", "suppression", "attribution", "clusters", "distributions", "weights"),
-    ("session", "csvfile", "parquetfile", "statfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
+    ("session", "csvfile", "keyed", "parquetfile", "statfile", "digest", "tables", "tracked", "risk", "scoring", "reaedp", "synthesizers",
      "wording", "publishing", "granularity"),
     ("interruption", "spreading", "io", "levels", "plots", "resampling", "strata", "tracking", "warehouse", "policy",
      "evidence"),

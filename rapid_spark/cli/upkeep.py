@@ -110,6 +110,7 @@ def forget(
 ) -> None:
     """Erase one record's results: its rows of risk_records, from files of old versions too.
 
+    Record ids made with columns.key_hmac are found while RAPID_SPARK_KEY_SECRET is set as it was.
     No run may be at work in the store. Aggregates that counted the record stay. Says counts, never the key.
     """
     from rapid_spark.evaluation import new_run_id

@@ -163,6 +163,8 @@ def _role_faults(config: Config) -> Iterable[str]:
     for column in config.columns.key:
         if column in quasi or column in {s.name for s in config.sensitive_attributes}:
             yield f"columns.key: {column!r} is also a quasi-identifier or sensitive attribute: a key is neither"
+    if config.columns.key_hmac and not config.columns.key:
+        yield "columns.key_hmac: name the columns it is made of under columns.key"
     design = [role for role in ("stratum", "psu") if getattr(config.columns, role) is not None]
     if design and config.columns.weight is None:
         yield f"columns.{design[0]}: belongs to survey weights: name their column under columns.weight too"

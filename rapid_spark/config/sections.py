@@ -53,6 +53,9 @@ class Columns(Model):
     """Columns with a role of their own."""
 
     key: tuple[Name, ...] = Field((), description="record key; without it a single file's line number")
+    key_hmac: bool = Field(
+        False, description="record ids are HMACs of the key with the environment's RAPID_SPARK_KEY_SECRET, and a number"
+    )
     person: Name | None = Field(None, description="person, where one has several rows")
     household: Name | None = None
     weight: Name | None = None

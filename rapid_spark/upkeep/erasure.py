@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from .. import keyed
 from ..config import ConfigError, check_identifier
 from ..store import Store
 from ..strictjson import dumps
@@ -19,6 +22,9 @@ from . import files, guard
 TABLE = "risk_records"
 VIEW = "rapid_spark_forgotten"
 AT_ONCE = timedelta(0)
+CONDITION = (
+    "(t.record_id = f.record_id OR startswith(t.record_id, f.hidden)) AND t.registry = coalesce(f.registry, t.registry)"
+)
 
 
 def record_id(key: Sequence[str]) -> str:
@@ -26,6 +32,18 @@ def record_id(key: Sequence[str]) -> str:
     if not key or any(not part for part in key):
         raise ConfigError("--key: give the record's key, one value for each column of columns.key, none of them empty")
     return key[0] if len(key) == 1 else json.dumps(list(key), ensure_ascii=False, separators=(",", ":"))
+
+
+def wanted_rows(spark: SparkSession, wanted: str, registry: str | None) -> DataFrame:
+    """One row that says which records are meant: by record id, and by what an HMAC of it begins with."""
+    key = os.environ.get(keyed.VARIABLE)
+    hidden = keyed.start_of(wanted, key) if key else None
+    return spark.createDataFrame([(wanted, hidden, registry)], "record_id string, hidden string, registry string")
+
+
+def same_record() -> Column:
+    """Whether a stored row `t` is meant by a row `f` of `wanted_rows`."""
+    return F.expr(CONDITION)
 
 
 def forget(
@@ -41,7 +59,7 @@ def forget(
     The key is matched through a view of one row: a condition that holds it would stand in the table's history for good.
     Old versions of `risk_records` cannot be read afterwards unless they hold the same files as the newest. Aggregates
     that once counted the record stay: they tell of no person. The call itself is a run of the command `forget`, with
-    counts and without the key.
+    counts and without the key. Record ids under `columns.key_hmac` are found where the environment has their secret.
 
     Args:
         store: the store.
@@ -80,13 +98,11 @@ def _erase(store: Store, wanted: str, registry: str | None, say: Callable[[str],
     warehouse, spark = store.warehouse, store.warehouse.spark
     name = store.qualified(TABLE)
     say("erasing rows")
-    columns = "record_id string, registry string"
-    spark.createDataFrame([(wanted, registry)], columns).createOrReplaceTempView(VIEW)
+    wanted_rows(spark, wanted, registry).createOrReplaceTempView(VIEW)
     try:
-        condition = "t.record_id = f.record_id AND t.registry = coalesce(f.registry, t.registry)"
-        hits = spark.table(name).alias("t").join(spark.table(VIEW).alias("f"), F.expr(condition), "left_semi")
+        hits = spark.table(name).alias("t").join(spark.table(VIEW).alias("f"), same_record(), "left_semi")
         counted = hits.agg(F.count(F.lit(1)).alias("rows"), F.count_distinct("run_id").alias("runs")).collect()[0]
-        merge = f"MERGE INTO {name} AS t USING {VIEW} AS f ON {condition} WHEN MATCHED THEN DELETE"
+        merge = f"MERGE INTO {name} AS t USING {VIEW} AS f ON {CONDITION} WHEN MATCHED THEN DELETE"
         if counted["rows"]:
             warehouse.commit(TABLE, lambda: spark.sql(merge))
     finally:
