@@ -19,7 +19,7 @@ SHARES = (
     "holdout_difference_own",
 )
 LOWS, HIGHS = ("holdout_difference_low",), ("holdout_difference_high",)
-FREE = ("null_sd", "macro_f1", "log_loss", "auc", "mae", "rmse", "relative_mae", "r2", "n_effective")
+FREE = ("null_sd", "macro_f1", "log_loss", "auc", "mae", "rmse", "relative_mae", "r2", "n_effective", "weight_sum")
 # Of part of the people: their number, the rate among them, and its interval.
 PARTS = (
     ("n_persons", "person_rapid", "person_ci_low", "person_ci_high"),
