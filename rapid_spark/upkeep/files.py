@@ -40,7 +40,7 @@ def remove_files(warehouse: Warehouse, table: str, retention: timedelta | None) 
     Args:
         warehouse: the store's.
         table: name.
-        retention: as long as versions stay; the table's own setting (7 days by default) when None.
+        retention: as long as versions stay, in whole hours; the table's own setting (7 days by default) when None.
 
     Returns:
         The retention that was applied.
