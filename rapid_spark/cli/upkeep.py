@@ -70,7 +70,7 @@ def _show(found: dict[str, Any]) -> None:
     finding.say(out, f"{runs} {would}{': ' + names(going) if going else ''}")
     for key, why in (
         ("kept_latest", "the latest finished of their registry, release and settings"),
-        ("kept_evidence", "decisions or entries of the ledger rest on them"),
+        ("kept_evidence", "decisions, entries of the ledger or exports rest on them"),
         ("at_work", "at work right now"),
     ):
         if found[key]:

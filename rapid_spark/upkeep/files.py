@@ -40,7 +40,7 @@ def remove_files(warehouse: Warehouse, table: str, retention: timedelta | None) 
     Args:
         warehouse: the store's.
         table: name.
-        retention: as long as versions stay; the table's own setting (7 days by default) when None.
+        retention: as long as versions stay, in whole hours; the table's own setting (7 days by default) when None.
 
     Returns:
         The retention that was applied.
@@ -49,16 +49,16 @@ def remove_files(warehouse: Warehouse, table: str, retention: timedelta | None) 
     if retention is None:
         warehouse.spark.sql(f"VACUUM {name}")
         return own_retention(warehouse, table)
-    with _kept_for(warehouse, table, retention):
-        warehouse.spark.sql(f"VACUUM {name}")
+    hours = int(retention.total_seconds() // 3600)
+    with _kept_for(warehouse, table, hours):
+        warehouse.spark.sql(f"VACUUM {name} RETAIN {hours} HOURS")
     return retention
 
 
 @contextmanager
-def _kept_for(warehouse: Warehouse, table: str, retention: timedelta) -> Iterator[None]:
+def _kept_for(warehouse: Warehouse, table: str, hours: int) -> Iterator[None]:
     """Set a table's own retention for a while: serverless sessions refuse the setting that a shorter one else needs."""
     before = _properties(warehouse, table).get(RETENTION)
-    hours = int(retention.total_seconds() // 3600)
     _alter(warehouse, table, f"SET TBLPROPERTIES ('{RETENTION}' = 'interval {hours} hours')")
     try:
         yield

@@ -138,6 +138,8 @@ def vacuum(
         ConfigError: another run is at work, where files of running writers are at stake.
     """
     check_identifier(run_id)
+    if keep_versions is not None:
+        keep_versions = timedelta(hours=keep_versions // timedelta(hours=1))  # as Delta counts it
     say("reading runs")
     found = _read(store)
     kept = choose(found.runs, rule, datetime.now(UTC))
