@@ -29,9 +29,9 @@ class ConfigError(ValueError):
 
 
 class Model(BaseModel):
-    """Base of all settings: frozen, no unknown keys, defaults held to their own rules."""
+    """Base of all settings: frozen, no unknown keys, numbers finite, defaults held to their own rules."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
