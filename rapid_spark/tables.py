@@ -23,6 +23,9 @@ OF_EVALUATIONS = (
     "risk_subgroups",
     "risk_patterns",
     "risk_attribution",
+    "risk_relations",
+    "risk_distributions",
+    "risk_joint",
 )
 COLUMN = re.compile(r"^  `?(\w+)`? (\w+(?:<\w+>)?)( NOT NULL)? COMMENT '([^']*)',?$", re.MULTILINE)
 CONSTRAINT = re.compile(r"^ALTER TABLE (\w+) ADD CONSTRAINT (\w+) CHECK \((.*)\)$", re.DOTALL)
