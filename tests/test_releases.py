@@ -111,6 +111,9 @@ def test_wrong_tables_and_budgets_are_refused_and_nothing_is_charged(spark, plac
     told = called(capsys, place, "histogram", "--run-id", "w6", "--adjacency", "replace", "--dataset", "people.n",
                   "--n-declared", "2999", code=2)  # fmt: skip
     assert "must be right" in told
+    (place / "broken.csv").write_text("id,sex,age,ill\n1,f,2,True,9\n", encoding="utf-8")
+    told = called(capsys, place, "histogram", "--run-id", "w7", "--original", str(place / "broken.csv"), code=2)
+    assert "more or fewer fields" in told
     assert len(storage_of(spark, place).read()) == before
     assert not (place / "store" / "dp" / "w1").exists()
 
