@@ -161,21 +161,32 @@ def difference(
             draws the interval is Newcombe's (score intervals combined; baselines held fixed).
         confidence: e.g. 0.95.
         ends: intervals of the two rates that count clusters (persons, households) in place of records; then the
-            interval is theirs combined (square-and-add, Zou and Donner, Statistics in Medicine 27, 2008, 1693-1702).
-            The baselines that both share would only narrow it.
+            interval is theirs combined (square-and-add, Zou and Donner, Statistics in Medicine 27, 2008, 1693-1702;
+            for correlated rates Zou, Psychological Methods 12, 2007, 399-413), with the correlation of the draws, which
+            comes from the baselines that both share.
     """
     (a, n, left), (b, m, right) = members, others
     p, q = a / n, b / m
     point = p - q
     (low, high), (other_low, other_high) = ends or ((None, None), (None, None))
     if low is not None and high is not None and other_low is not None and other_high is not None:
-        return point, point - math.hypot(p - low, other_high - q), point + math.hypot(high - p, q - other_low)
+        together = 0.0
+        if left is not None and right is not None and left.std() > 0 and right.std() > 0:
+            together = float(np.corrcoef(left, right)[0, 1])
+        return (
+            point, point - _combined(p - low, other_high - q, together), point + _combined(high - p, q - other_low, together)
+        )
     if left is not None and right is not None:
         return (point, *intervals.percentile(left - right, confidence))
     from statsmodels.stats.proportion import confint_proportions_2indep
 
     low, high = confint_proportions_2indep(a, n, b, m, method="newcomb", compare="diff", alpha=1.0 - confidence)
     return point, float(low), float(high)
+
+
+def _combined(a: float, b: float, correlation: float) -> float:
+    """Half-width of a difference from those of its parts."""
+    return math.sqrt(max(0.0, a * a + b * b - 2.0 * correlation * a * b))
 
 
 def reference_rows(aligned: Aligned, config: Config) -> pd.DataFrame:

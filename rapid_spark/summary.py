@@ -116,8 +116,8 @@ def summarise_categorical(
         plans[c.index] = plan(c, classes[c.sensitive_attribute], config, spread)
     rows = categorical_rows(frame, combinations, classes, means, widths)
     counts = [core_counts, rank_counts, *([mask_counts] if config.intervals.permutations else [])]
-    tables: list[Any] = at_once(spark, [functools.partial(count, rows, spark, plans) for count in counts])
-    core, ranks, masks = tables if len(tables) == 3 else (*tables, {})
+    found: list[Any] = at_once(spark, [functools.partial(count, rows, spark, plans) for count in counts])
+    core, ranks, masks = found if len(found) == 3 else (*found, {})
     results, true_prob = {}, {}
     for c in combinations:
         mine, counted = plans[c.index], Counted(core[core["combo"] == c.index], ranks[ranks["combo"] == c.index])

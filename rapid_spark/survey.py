@@ -343,4 +343,4 @@ def _intervals(parts: list[DataFrame], found: dict[int, Survey], config: Config)
     if not singles:
         return []
     unit = "primary sampling unit" if config.columns.psu else "record"
-    return [f"survey weights: {singles} strata have a single {unit}; it is set against the mean of all units"]
+    return [f"survey weights: strata with a single {unit}: {singles}; it is set against the mean of all units"]

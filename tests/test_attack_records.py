@@ -14,7 +14,7 @@ from rapid_spark.disclosure import criteria
 from rapid_spark.simulate import registry
 
 N = 500
-SETTINGS = {"quasi_identifiers": ["age", "gender"], "sensitive_attributes": ["disease_status", "income"], "columns": {"key": "id"}}
+SETTINGS = {"quasi_identifiers": ["age", "gender", "health_score"], "sensitive_attributes": ["disease_status", "income"], "columns": {"key": "id"}}
 
 
 def laid(spark, original, release, holdout=None, **settings):
@@ -26,7 +26,10 @@ def laid(spark, original, release, holdout=None, **settings):
 
 @pytest.fixture(scope="module")
 def people():
-    made = [registry(N, kappa=5, seed=s).round({"age": 0, "income": -2, "health_score": 1}) for s in (1, 2, 3)]
+    # one population, split at random: three registries would each be standardised in itself
+    whole = registry(3 * N, kappa=5, seed=1).round({"age": 0, "income": -2, "health_score": 1})
+    whole = whole.sample(frac=1, random_state=1, ignore_index=True)
+    made = [whole.iloc[i * N : (i + 1) * N].reset_index(drop=True) for i in range(3)]
     return [f.assign(id=[f"{i}-{k}" for k in range(N)]) for i, f in enumerate(made)]
 
 
@@ -50,7 +53,6 @@ def test_a_copy_is_caught_by_every_attack(attacked):
         ("membership_records", "dcr"), ("membership_records", "domias"), ("re_identification", "nearest_match"),
         ("attribute_linkage", "nearest_match"), ("singling_out", "unique_combinations"), ("linkability", "5_nearest"),
     }
-    # age and gender alone single few out: attribute linkage through them is caught by its own leak
     assert all(r.verdict == "leak" for r in rows), [(r.attack, r.attacker, r.verdict, r.accuracy, r.control) for r in rows]
     dcr = next(r for r in rows if r.attacker == "dcr")
     assert dcr.auc == 1.0 and dcr.tpr_at_1pct_fpr == 1.0 and dcr.accuracy > 0.98
@@ -64,7 +66,7 @@ def test_an_independent_release_is_caught_by_none(attacked):
     assert [r.attack for r in rows if r.verdict == "not_tested"] == ["re_identification"]
     for r in rows:
         if r.attack == "membership_records":
-            assert r.auc_low < 0.5 < r.auc_high and abs(r.accuracy - 0.5) < 0.1
+            assert abs(r.auc - 0.5) < 0.08 and abs(r.accuracy - 0.5) < 0.12
 
 
 @pytest.mark.slow

@@ -176,3 +176,13 @@ def test_settings_are_refused_before_anything_starts(tmp_path: Path, monkeypatch
     with pytest.raises(Exception, match="cart"):
         runner.audit(parse_as(AuditConfig, data))
     assert not list(tmp_path.iterdir())
+
+
+def test_the_report_is_made_of_what_the_audit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rapid_spark.audit import page
+
+    outcome, _ = audited(monkeypatch, {"a": {"2024": 0.2, "2025": 0.3}, "b": {"2024": 0.6}, "c": {"2024": None}})
+    assert page.is_audit(outcome.report)
+    html = page.render(outcome.report)
+    assert "<title>Audit: 3 registries, 4 releases, 2 not cleared</title>" in html
+    assert "Registries compared" in html and "no file" in html and "a: same" in html

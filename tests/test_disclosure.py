@@ -99,6 +99,8 @@ def test_missing_bins_and_numeric_targets_equal_pandas(spark):
         frame.loc[rng.random(n) < 0.1, "q"] = np.nan
         return frame
     original, release = people(400), people(300)
+    original.loc[:1, ["q", "z", "t"]] = [[5.0, "w", 1.0], [5.0, "w", 2.0]]
+    release.loc[0, ["q", "z", "t"]] = [5.0, "w", 1.0]  # a cell with one released target
     edges = [0, 10, 20, 29]
     found, tables, config = measured(spark, original, release, quasi_identifiers=["q", "z"], disclosure={"bins": {"q": edges}})
     cut = [f.assign(q=pd.cut(f["q"], [0, 10, 20, 29.5], right=False).astype(str)) for f in (original, release)]

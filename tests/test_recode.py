@@ -213,14 +213,14 @@ def test_a_coarser_release_is_refused_by_name_with_the_recode_that_fits(spark, t
         aligned(spark, tmp_path, texts, masked, **zips)
     merged = release.assign(zip=np.where(release["zip"] == "12***", "north", "south"))
     with pytest.raises(SchemaError, match=r"'zip': .*say how under recode.zip: merge"):
-        aligned(spark, tmp_path, people(60, 1), merged, **zips)
+        aligned(spark, tmp_path, texts, merged, **zips)
     cased = people(60, 1).assign(zip=lambda f: "A" + f["zip"])
     with pytest.raises(SchemaError, match=r"'zip': .*differ in case or blanks only"):
         aligned(spark, tmp_path, cased, cased.assign(zip=cased["zip"].str.lower()), **zips)
-    aligned(spark, tmp_path, people(60, 1), merged, **zips, recode={"zip": {"as_is": True}}).close()
+    aligned(spark, tmp_path, texts, merged, **zips, recode={"zip": {"as_is": True}}).close()
     # other levels, as many: no sign of a recode, so they are scored as unknown
     others = people(60, 1).assign(zip=lambda f: "x" + f["zip"].str[::-1])
-    found = aligned(spark, tmp_path, people(60, 1), others, **zips)
+    found = aligned(spark, tmp_path, texts, others, **zips)
     assert any("'zip'" in w and "hardly any is the same" in w for w in found.warnings)
     found.close()
 

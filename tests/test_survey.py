@@ -178,7 +178,7 @@ def test_categorical_equals_plain_numpy(weighted):
     assert found["n_effective"] == pytest.approx(rate * (1 - rate) / variance, rel=1e-6)
     assert (found["ci_low"], found["ci_high"]) == pytest.approx(weights.interval(rate, 240, variance, 0.95)[:2])
     assert found["ci_low"] < rate < found["ci_high"] and found["ci_method"] == survey.METHOD
-    assert any("1 strata have a single primary sampling unit" in w for w in assessment.warnings)
+    assert any("strata with a single primary sampling unit: 1;" in w for w in assessment.warnings)
     of_class = assessment.classes[(assessment.classes["weighting"] == "survey") & (assessment.classes["measure"] == "normalized_gain")]
     assert dict(zip(of_class["class_label"], of_class["prevalence"], strict=True)) == pytest.approx({"no": b[0], "yes": b[1]})
 

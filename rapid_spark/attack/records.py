@@ -20,7 +20,7 @@ from ..disclosure.distances import ROWS_PER_TASK, sample, space_of
 from ..shared_columns import SharedTables
 from . import rates
 from .rates import Floats
-from .results import LEAK, NONE, Attack, untested
+from .results import LEAK, NONE, VERDICT_CONFIDENCE, Attack, untested
 
 ATTACK = "membership_records"
 SMOOTHING = 0.01  # of one column's range: two records that both have a twin in the release stay apart from none
@@ -95,7 +95,7 @@ def membership(
     """Both attackers on one replicate.
 
     The threshold of accuracy is chosen on one half of the people and judged on the other; AUC and true positives are of
-    all. The verdict is 'leak' where the interval of the AUC is above one half.
+    all. The verdict is 'leak' where the interval of the AUC is above one half at VERDICT_CONFIDENCE.
     """
     names = ("dcr", "domias")
     if tables.holdout is None:
@@ -116,10 +116,11 @@ def _judged(name: str, scored: Scored, confidence: float, about: dict[str, Any])
     accuracy = rates.balanced_interval(right[0], len(judged_out), right[1], len(judged_in), confidence)
     area = rates.auc(out, inside)
     low, high = rates.auc_interval(area, len(out), len(inside), confidence)
+    least, _ = rates.auc_interval(area, len(out), len(inside), VERDICT_CONFIDENCE)
     return Attack(
         ATTACK, name, n=len(out) + len(inside), accuracy=accuracy.value, accuracy_low=accuracy.low,
         accuracy_high=accuracy.high, auc=area, auc_low=low, auc_high=high, tpr_at_1pct_fpr=rates.tpr_at(out, inside),
-        chance=0.5, verdict=LEAK if low > 0.5 else NONE, **about,
+        chance=0.5, verdict=LEAK if least > 0.5 else NONE, **about,
     )  # fmt: skip
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from .rates import Rate
 
+# Of the interval that decides a verdict: several attacks are judged at once, and at 95 % a release without any leak would
+# be accused by one of them every few runs. A wrong verdict has a chance of 1 in 1,000, as in the test of a claim.
+VERDICT_CONFIDENCE = 0.998
 LEAK, NONE, UNTESTED = "leak", "no_leak_found", "not_tested"
 
 
@@ -78,8 +81,9 @@ def against_control(
 ) -> Attack:
     """A rate of success beside chance and, where there is a holdout, the same attack on it.
 
-    The verdict is 'leak' where the interval of the difference from the control (Newcombe 1998) is above 0; without a
-    holdout, where the rate's interval is above chance, which may be inference from the population alone.
+    The verdict is 'leak' where the interval of the difference from the control (Newcombe 1998) is above 0 at
+    VERDICT_CONFIDENCE; without a holdout, where the rate's is above chance, which may be inference from the population
+    alone.
 
     Args:
         attack, attacker: names.
@@ -87,7 +91,7 @@ def against_control(
         chance: success of guessing.
         control: successes and number on the holdout.
         about: further fields.
-        confidence: of the intervals.
+        confidence: of the intervals that are reported.
     """
     from ..intervals import proportion
 
@@ -95,13 +99,15 @@ def against_control(
     rate = hits / n
     figures: dict[str, Any] = {"n": n, "accuracy": rate, "accuracy_low": low, "accuracy_high": high, "chance": chance}
     if control is None:
-        above = chance is not None and low is not None and low > chance
+        least = proportion(hits, n, VERDICT_CONFIDENCE, "wilson")[0]
+        above = chance is not None and least is not None and least > chance
         reason = "compared with guessing: without a holdout inference and membership cannot be told apart"
         return Attack(attack, attacker, **figures, verdict=LEAK if above else NONE, reason=reason, **about)
     change = difference((hits, n), control, confidence)
     figures |= {"control": control[0] / control[1], "difference": change.value, "difference_low": change.low,
                 "difference_high": change.high}  # fmt: skip
-    verdict = LEAK if change.low is not None and change.low > 0 else NONE
+    least = difference((hits, n), control, VERDICT_CONFIDENCE).low
+    verdict = LEAK if least is not None and least > 0 else NONE
     return Attack(attack, attacker, **figures, verdict=verdict, reason="compared with the holdout", **about)
 
 
