@@ -121,3 +121,24 @@ def test_names_the_program_uses_itself_through_a_whole_evaluation(spark):
 
     wanted = [own[i] for i in range(1, len(own))]
     assert rate(renamed, wanted, "count") == rate(plain, list(plain.columns[1:-1]), "y") > 0
+
+
+@pytest.mark.slow
+def test_a_number_that_is_missing_for_some(spark):
+    """C2, S9, S17: a record without its sensitive number is left out and counted; one without a known number is scored."""
+    from rapid_spark import evaluation, io
+
+    rng = np.random.default_rng(4)
+    people = pd.DataFrame({"age": rng.uniform(20, 60, 60), "job": rng.choice(["a", "b"], 60)})
+    people["pay"] = 100 * people["age"]
+    people.loc[:17, "pay"] = np.nan
+    people.loc[20:24, "age"] = np.nan
+    settings = parse({
+        "quasi_identifiers": ["age", "job"], "sensitive_attributes": ["pay"], "attackers": ["cart"],
+        "tracking": {"enabled": False}, "intervals": {"permutations": 0, "method": "wilson"},
+        "drivers": {"attribution": False, "subgroups": False, "patterns": 0},
+    })  # fmt: skip
+    tables = io.from_frame(spark, people, "original"), {1: io.from_frame(spark, people, "release")}
+    found = evaluation.evaluate(spark, *tables, settings, "run").summary.iloc[0]
+    assert (found["status"], found["n"], found["n_dropped"], found["n_undefined"]) == ("ok", 42, 18, 18)
+    assert found["rapid"] == found["n_at_risk"] / 42 > 0.5
