@@ -9,9 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import attackers
-from .attackers import Fitted
+from .attackers import Feature, Fitted
+from .attackers.design import Codes, Dummies
+from .attackers.encoding import Coded
 from .training import FitKey
+
+# Our own classes that a file may name.
+PARTS: Mapping[str, Callable[..., Any]] = {part.__name__: part for part in (Fitted, Feature, Coded, Codes, Dummies)}
 
 # What the suite's own estimators hold beyond the types that skops trusts.
 TRUSTED = frozenset(
@@ -93,7 +97,6 @@ def _rebuilt(value: Any) -> Any:
         return tuple(_rebuilt(v) for v in fields)
     if kind == "dict":
         return {k: _rebuilt(v) for k, v in fields}
-    made = getattr(attackers, kind, None)
-    if not (isinstance(made, type) and dataclasses.is_dataclass(made) and made.__module__ == attackers.__name__):
+    if kind not in PARTS:
         raise ValueError(f"{kind!r} is no part of an attacker")
-    return made(**{name: _rebuilt(v) for name, v in fields.items()})
+    return PARTS[kind](**{name: _rebuilt(v) for name, v in fields.items()})
