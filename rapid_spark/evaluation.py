@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from . import attribution, control, drivers, io, joint, report, schema, session, survey, training
+from . import attribution, control, drivers, io, joint, report, schema, session, training
 from .attackers import Feature, Fitted
 from .config import Config, Table, parse, settings_json
 from .io import Source
@@ -144,7 +144,6 @@ def evaluate(
         config = config.model_copy(update={"quasi_identifiers": (), "qi_sets": {**config.sets, **extra}})
     with clock.stage("checking tables"):
         aligned = schema.align(original, releases, config, holdout)
-        survey.check(aligned, config)
         check_relations(aligned, config)
     with clock.stage("reading release"):
         rows, warnings = training.release_rows(aligned, config)

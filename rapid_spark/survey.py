@@ -26,7 +26,6 @@ from .risk import (
     count_below,
     measure_thresholds,
 )
-from .schema import Aligned, SchemaError
 from .thresholds import grid_of
 
 METHOD = "wilson_neff, survey"
@@ -57,34 +56,6 @@ class Survey:
     classes: list[dict[str, Any]] = field(default_factory=list)
     offset: np.ndarray | float = 0.0  # u_c per class, or u
     cuts: np.ndarray | float = 0.0  # at the configured threshold
-
-
-def check(aligned: Aligned, config: Config) -> None:
-    """Refuse a design that cannot be used; one Spark job.
-
-    Raises:
-        SchemaError: weights that are missing, negative or infinite, or all 0; records without stratum or unit. With counts.
-    """
-    columns = config.columns
-    if columns.weight is None:
-        return
-    w = F.col("weight")
-    figures = {
-        f"columns.weight: {columns.weight!r} of the original is missing or no number in": w.isNull() | F.isnan(w),
-        f"columns.weight: {columns.weight!r} of the original is negative in": w < 0,
-        f"columns.weight: {columns.weight!r} of the original is infinite in": w == float("inf"),
-    }
-    for role in ("stratum", "psu"):
-        name = getattr(columns, role)
-        if name is not None:
-            figures[f"columns.{role}: {name!r} of the original is missing in"] = F.col(role).isNull()
-    counts = [F.count_if(c).alias(f"c{i}") for i, c in enumerate(figures.values())]
-    row = aligned.original.agg(F.coalesce(F.sum(w), F.lit(0.0)).alias("sum"), *counts).collect()[0]
-    faults = [f"  {text} {row[f'c{i}']} records" for i, text in enumerate(figures) if row[f"c{i}"]]
-    if not faults and not row["sum"] > 0:
-        faults = [f"  columns.weight: {columns.weight!r} of the original adds up to 0"]
-    if faults:
-        raise SchemaError("the survey design cannot be used:\n" + "\n".join(faults))
 
 
 def summarise(

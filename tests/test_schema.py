@@ -430,7 +430,7 @@ def test_roles_come_along(spark):
         ("weight", [0, 0], "zero in every record"),
         ("weight", [SECRET, "b"], "holds text"),
         ("person", ["a", None], "missing in 1 of 2"),
-        ("stratum", [[1], [2]], "array"),
+        ("household", [[1], [2]], "array"),
     ],
 )
 def test_roles_that_cannot_be_used(spark, role, column, said):
