@@ -22,7 +22,7 @@ from rapid_spark.store import Store, StoreError
 from rapid_spark.tables import tables, views
 from rapid_spark.warehouse import resolve
 
-UNPARTITIONED = ("runs", "dp_ledger", "release_decisions")  # few rows, read as a whole
+UNPARTITIONED = ("runs", "dp_ledger", "release_decisions", "exports")  # few rows, read as a whole
 
 
 @pytest.fixture(scope="module")
