@@ -151,6 +151,8 @@ def local_conf(settings: Session | None = None, debug: bool = False) -> dict[str
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.shuffle.partitions": str(2 * count),
+        # Delta lists folders in so many tasks when it vacuums: Spark's default of 10,000 takes minutes here.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(2 * count),
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
         # Made by Spark at first use, for tables that nobody makes; otherwise in the user's working directory.
