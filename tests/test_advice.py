@@ -177,6 +177,7 @@ def run(*words: str) -> tuple[int, dict[str, Any], str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_advice_lowers_the_rate_under_the_limit_and_exactly_that_file_is_cleared(spark: Any, tmp_path: Path) -> None:
     """The release is the original: a forest remembers who is ill at which age and place. Bands leave it nothing."""
     rng = np.random.default_rng(8)

@@ -169,6 +169,7 @@ def test_the_digest_is_that_of_the_published_file(done: tuple[int, dict[str, Any
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_report_of_an_audit_names_what_is_not_cleared(
     done: tuple[int, dict[str, Any], str], folder: Path, spark: Any
 ) -> None:
@@ -181,6 +182,7 @@ def test_the_report_of_an_audit_names_what_is_not_cleared(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_same_run_again_replaces_its_rows_and_report_lets_it_pass(
     done: tuple[int, dict[str, Any], str], folder: Path
 ) -> None:
@@ -215,6 +217,7 @@ def test_a_policy_gates_evaluate_and_knows_the_release_before_from_the_store(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("job", "words"), [
     ("audit_registries.py", ["--config", "audit.yml", "--no-tracking", "--format", "json", "--set", "workers=1"]),
     ("evaluate_release.py", ["--config", "one.yml", "--format", "json", "--run-id", "job", "--on-fail", "report"]),

@@ -97,6 +97,7 @@ def test_a_holdout_at_risk_throughout():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_names_the_program_uses_itself_through_a_whole_evaluation(spark):
     """T8 and names of the program's own columns; C41: numbers as names; T9: decimals as doubles."""
     from rapid_spark import evaluation, io
@@ -124,6 +125,7 @@ def test_names_the_program_uses_itself_through_a_whole_evaluation(spark):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_number_that_is_missing_for_some(spark):
     """C2, S9, S17: a record without its sensitive number is left out and counted; one without a known number is scored."""
     from rapid_spark import evaluation, io

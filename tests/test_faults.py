@@ -44,6 +44,7 @@ class KilledOnce(DecisionTreeClassifier):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_killed_while_it_scores_changes_no_figure(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_worker_killed_while_it_scores_changes_no_figure(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_while_writing_leaves_nothing_that_a_view_shows(
     spark: Any, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

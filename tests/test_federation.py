@@ -57,6 +57,7 @@ def rows(store, table, run_id="r1"):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_round_trip(place, spark, capsys, monkeypatch):
     monkeypatch.setenv("RAPID_SPARK_EXPORT_KEY", KEY)
     file = place / "r1.json"
@@ -103,6 +104,7 @@ def document(run_id, registry_id="de", n=1000):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_import_that_broke_off_is_completed_and_one_with_a_taken_name_is_refused(spark, tmp_path):
     store = Store.open(spark, str(tmp_path / "centre"))
     attempt = store.begin("x", "import", "{}", "s", {}, {})
@@ -118,6 +120,7 @@ def test_an_import_that_broke_off_is_completed_and_one_with_a_taken_name_is_refu
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_export_that_differs_by_few_people_from_an_earlier_one_is_warned_of(spark, tmp_path, capsys):
     """By keys where both runs have their records (same number, 3 exchanged), by numbers otherwise."""
     store = Store.open(spark, str(tmp_path / "de"))

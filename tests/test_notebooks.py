@@ -42,6 +42,7 @@ def test_form(path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path, spark, tmp_path, monkeypatch):
     """The last expression of each cell is shown, as in a notebook; at least one of them is a figure."""

@@ -143,6 +143,7 @@ def test_the_recode_is_told_by_the_labels(name):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_recode_told_by_labels_makes_them(spark):
     """What is proposed is tried: the original's numbers become the labels of the release."""
     for style in ("range", "interval"):
@@ -184,6 +185,7 @@ def coarse(frame):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_original_is_treated_as_the_release_was(spark, tmp_path):
     original, release = people(60, 1), people(40, 2)
     found = aligned(spark, tmp_path, original, coarse(release), recode=RECODE)
@@ -199,6 +201,7 @@ def test_the_original_is_treated_as_the_release_was(spark, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_coarser_release_is_refused_by_name_with_the_recode_that_fits(spark, tmp_path):
     release = coarse(people(40, 2))
     with pytest.raises(SchemaError) as fault:

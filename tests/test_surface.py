@@ -199,6 +199,7 @@ def run(*words: str) -> tuple[int, dict[str, Any], str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_planted_copy_is_found_and_figures_are_those_of_an_evaluation(spark: Any, tmp_path: Path) -> None:
     def table(n: int, seed: int) -> pd.DataFrame:
         rng = np.random.default_rng(seed)

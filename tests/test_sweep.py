@@ -57,6 +57,7 @@ def test_picture_labels_do_not_cover_each_other(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_sweep_is_stored_and_goes_on_where_it_stopped(spark, tmp_path, monkeypatch):
     from rapid_spark.cli.entry import cli
     from rapid_spark.cli.terminal import Terminal

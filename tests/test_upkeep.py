@@ -154,6 +154,7 @@ def store(spark, tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_forget_erases_a_record_from_every_version_and_tells_nothing_of_it(store, capsys, monkeypatch):
     evaluated(store, "e1", "KEY4711", "b", "c")
     evaluated(store, "e2", "KEY4711", "b")
@@ -196,6 +197,7 @@ def test_forget_erases_a_record_from_every_version_and_tells_nothing_of_it(store
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_vacuum_keeps_what_must_stay_and_says_which_versions_can_be_read(spark, tmp_path, capsys):
     store = Store.open(spark, str(tmp_path / "s"))
     versions = {name: evaluated(store, name, f"of-{name}", rapid=r)["risk_records"] for name, r in
