@@ -108,8 +108,8 @@ def read(store: Readable, run_id: str) -> ReportData:
     if "finished" not in set(latest["state"]):
         raise ConfigError(f"run {run_id}: its latest attempt is not finished, no figure of it counts: run it again")
     row = latest[latest["state"] == "finished"].iloc[0]
-    there = set(store.names())
-    tables = {t: _pandas(store.query(f"SELECT * FROM {t} WHERE run_id = '{run_id}'")) for t in TABLES if t in there}
+    present = set(store.names())
+    tables = {t: _pandas(store.query(f"SELECT * FROM {t} WHERE run_id = '{run_id}'")) for t in TABLES if t in present}
     inputs = _loaded(row.get("inputs"))
     return ReportData(
         run_id=run_id, tables=tables, settings=_loaded(row.get("config")), inputs=inputs,
