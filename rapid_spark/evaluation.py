@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,34 +20,9 @@ from .schema import Aligned
 from .sidebyside import at_once
 from .suite import rows_of as rows_of_frame
 from .training import FitKey
+from .underway import Clock, new_run_id, quiet
 
-__all__ = ["Clock", "assess", "evaluate", "new_run_id", "quiet", "replicates", "settings_digest"]
-
-
-def quiet(_: str) -> None:
-    """No progress."""
-
-
-@dataclass
-class Clock:
-    """Seconds by stage, and where to say which stage runs."""
-
-    say: Callable[[str], None]
-    seconds: dict[str, float]
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        self.say(name)
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
-
-
-def new_run_id() -> str:
-    """The time (UTC) and a random suffix, so that ids sort and two runs of one second differ."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+__all__ = ["assess", "evaluate", "replicates", "settings_digest"]
 
 
 def assess(

@@ -10,8 +10,9 @@ from typing import Any
 
 from . import attackers, io, pipeline, schema, session, tracking, training
 from .config import Config, ConfigError
-from .evaluation import Clock, quiet, replicates
+from .evaluation import replicates
 from .io import Source
+from .underway import Clock, quiet
 from .warehouse import is_writable, resolve
 
 DEFAULT_STORE = "./rapid-store"
@@ -29,6 +30,15 @@ class Tables:
     def all(self) -> list[Source]:
         """Every table."""
         return [self.original, *self.releases.values(), *([self.holdout] if self.holdout else [])]
+
+    def explained(self, error: BaseException) -> BaseException:
+        """The user's fault behind an error of Spark, where a file turned out to be unreadable; else the error."""
+        if isinstance(error, Exception):
+            for source in self.all:
+                fault = io.fault_of(error, source)
+                if fault is not None:
+                    return fault
+        return error
 
     def named(self) -> dict[str, Any]:
         """Names and Delta versions."""
@@ -63,15 +73,19 @@ def open_tables(spark: Any, config: Config) -> Tables:
 
 def ready(config: Config) -> Config:
     """What can be said before Spark starts: all tables named, attackers known, the store's place usable."""
-    faults = [
-        f"{name}: name a table, in the file or by --{name}" for name in ("original", "release") if not getattr(config, name)
-    ]
-    faults += settings_faults(config)
+    faults = [*unnamed(config), *settings_faults(config)]
     if config.search.active:
         faults.append("sensitive_attributes: all, and qi_sets with sizes, ask for a search: rapid-spark search does it")
     if faults:
         raise ConfigError("\n".join(faults))
     return with_store(config)
+
+
+def unnamed(config: Config) -> list[str]:
+    """A fault for each of original and release that the configuration does not name."""
+    return [
+        f"{name}: name a table, in the file or by --{name}" for name in ("original", "release") if not getattr(config, name)
+    ]
 
 
 def settings_faults(config: Config) -> list[str]:
@@ -113,16 +127,21 @@ def _check_store(config: Config) -> None:
         raise ConfigError(f"store {location} cannot be written: choose another place with --store")
 
 
-def _check_attackers(config: Config) -> None:
-    """Refuse attackers or parameters that do not exist; all faults at once."""
+def attacker_faults(config: Config) -> list[str]:
+    """A fault for each attacker or parameter that does not exist."""
     faults = []
     for attacker in config.attackers:
         try:
             attackers.check(attacker.name, attacker.parameters, config.allow_code)
         except attackers.AttackerError as error:
             faults.append(str(error))
+    return list(dict.fromkeys(faults))
+
+
+def _check_attackers(config: Config) -> None:
+    faults = attacker_faults(config)
     if faults:
-        raise attackers.AttackerError("\n".join(dict.fromkeys(faults)))
+        raise attackers.AttackerError("\n".join(faults))
 
 
 def check(

@@ -6,23 +6,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
-from . import evaluation, io, session, tracking
-from .config import Config, ConfigError, check_identifier, settings_json
-from .evaluation import Clock, quiet
-from .interruption import interruptible
-from .preparation import Tables, open_tables, with_store
+from . import evaluation, session, tracking
+from .config import Config, ConfigError, settings_json
+from .preparation import Tables, open_tables, unnamed, with_store
 from .run import recorded
 from .store import Attempt, Store
 from .strictjson import dumps
 from .tracked import library_versions
 from .tracking import Tracker
+from .underway import Clock, checked_id, new_run_id, quiet, started
 
 
 @dataclass
@@ -104,27 +102,11 @@ def recording(
     Raises:
         ConfigError: no table named, an unusable store, an id that is none.
     """
-    run_id = run_id or evaluation.new_run_id()
-    try:
-        check_identifier(run_id)
-    except ValueError as error:
-        raise ConfigError(f"--run-id: {error}") from None
-    if reads:
-        faults = [f"{n}: name a table, in the file or by --{n}" for n in ("original", "release") if not getattr(config, n)]
-        if faults:
-            raise ConfigError("\n".join(faults))
+    run_id = checked_id(run_id or new_run_id())
+    if reads and (faults := unnamed(config)):
+        raise ConfigError("\n".join(faults))
     config = with_store(config)
-    clock = Clock(say, {})
-    with clock.stage("starting Spark"):
-        spark = session.get(config.session, debug)
-    watch(spark)
-    with interruptible(spark, run_id) as interruption:
-
-        def stage(name: str) -> None:
-            interruption.check()
-            say(name)
-
-        clock = Clock(stage, clock.seconds)
+    with started(config.session, run_id, debug, say, watch) as (spark, clock, _):
         tables = None
         if reads:
             with clock.stage("opening tables"):
@@ -140,29 +122,15 @@ def recording(
         run = Recording(spark, config, run_id, clock, tables, store, attempt, None)
         try:
             with tracking.without_autologging():
-                run.tracker = _tracker(run, command)
+                run.tracker, missing = tracking.started(spark, config, store.directory, run_id, command)
+                if run.tracker is None and config.tracking.enabled:
+                    run.warnings.append(f"tracking is missing, the results are in the store: {missing}")
                 yield run
         except BaseException as error:
             _close(run, "failed")
-            raise _explained(error, tables) from error
+            raise (tables.explained(error) if tables else error) from error
         else:
             _close(run, "finished")
-
-
-def _tracker(run: Recording, command: str) -> Tracker | None:
-    if not run.config.tracking.enabled:
-        return None
-    user = None
-    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
-        user = str(run.spark.sql("select current_user()").first()[0])
-    try:
-        where = tracking.place(run.config, run.store.directory, user)
-    except ConfigError as error:
-        run.warnings.append(f"tracking is missing, the results are in the store: {error}")
-        return None
-    tracker = Tracker(where, run.config, run.run_id, command)
-    tracker.start()
-    return tracker
 
 
 def _close(run: Recording, state: str) -> None:
@@ -174,16 +142,6 @@ def _close(run: Recording, state: str) -> None:
             run.warnings.append(f"tracking is missing or incomplete, the results are in the store: {run.tracker.problem}")
     with contextlib.suppress(Exception) if state == "failed" else contextlib.nullcontext():
         run.store.end(run.attempt, state, run.mlflow_run_id, run.versions)
-
-
-def _explained(error: BaseException, tables: Tables | None) -> BaseException:
-    """The user's fault behind an error of Spark, where a file turned out to be unreadable."""
-    if isinstance(error, Exception) and tables is not None:
-        for source in tables.all:
-            fault = io.fault_of(error, source)
-            if fault is not None:
-                return fault
-    return error
 
 
 __all__ = ["Recording", "dumps", "recording"]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 import threading
 from collections.abc import Callable
@@ -18,17 +17,16 @@ from typing import Any
 
 import pandas as pd
 
-from . import evaluation, history, io, models, policy, session, tracking
-from .config import Config, ConfigError, check_identifier, settings_json
-from .evaluation import Clock, quiet
-from .interruption import interruptible
+from . import evaluation, history, models, policy, session, tracking
+from .config import Config, settings_json
 from .preparation import Tables, open_tables, ready
 from .results import Assessment
-from .sidebyside import at_once, inherited
+from .sidebyside import at_once, beside
 from .store import Attempt, Store
 from .strictjson import dumps
 from .tracked import library_versions, redact
 from .tracking import Tracker
+from .underway import Clock, checked_id, new_run_id, quiet, started
 
 LONGEST_CLOSING = 60.0  # seconds that an end by error or signal may take; schedulers do not wait for ever
 
@@ -118,19 +116,9 @@ def evaluate(
         >>> outcome.status, outcome.summary["attacker"].tolist()
         ('ok', ['cart'])
     """
-    run_id = checked_id(run_id or evaluation.new_run_id())
+    run_id = checked_id(run_id or new_run_id())
     config = ready(config)
-    clock = Clock(say, {})
-    with clock.stage("starting Spark"):
-        spark = session.get(config.session, debug)
-    watch(spark)
-    with interruptible(spark, run_id) as interruption:
-
-        def stage(name: str) -> None:
-            interruption.check()
-            say(name)
-
-        clock = Clock(stage, clock.seconds)
+    with started(config.session, run_id, debug, say, watch) as (spark, clock, _):
         with clock.stage("opening tables"):
             tables = open_tables(spark, config)
         return _Run(spark, config, run_id, command, tables, clock).go()
@@ -165,7 +153,9 @@ class _Run:
             quasi_identifiers=self.config.all_quasi_identifiers,
             release_date=self.config.release_date,
         )
-        self._start_tracking()
+        self.tracker, self.no_tracking = tracking.started(
+            self.spark, self.config, self.store.directory, self.run_id, self.command
+        )
 
     def _stage(self, name: str) -> None:
         """Progress of the evaluation; nothing long begins before the run stands in the store."""
@@ -210,7 +200,7 @@ class _Run:
                 self._end(assessment, status)
         except BaseException as error:
             self._fail()
-            raise self._explained(error) from error
+            raise self.tables.explained(error) from error
         finally:
             if assessment is not None:
                 assessment.close()
@@ -218,32 +208,11 @@ class _Run:
 
     def _begin_opening(self) -> None:
         """Open the store while the tables are checked; both mostly wait for their first Spark jobs."""
-        self.opening = Future()
-
-        def work() -> None:
-            try:
-                self._open()
-            except BaseException as error:
-                self.opening.set_exception(error)
-            else:
-                self.opening.set_result(None)
-
-        threading.Thread(target=inherited(self.spark, work), name="opening store", daemon=True).start()
+        self.opening = beside(self.spark, self._open, "opening store")
 
     @property
     def _stores_models(self) -> bool:
         return self.config.tracking.enabled and self.config.tracking.log_model
-
-    def _start_tracking(self) -> None:
-        if not self.config.tracking.enabled:
-            return
-        try:
-            where = tracking.place(self.config, self.store.directory, user(self.spark))
-        except ConfigError as error:
-            self.no_tracking = str(error)
-            return
-        self.tracker = Tracker(where, self.config, self.run_id, self.command)
-        self.tracker.start()
 
     def _judge(self, assessment: Assessment, limits: policy.Policy) -> pd.DataFrame:
         """The policy's verdicts; the release before is looked up in the store where a rule asks for it."""
@@ -323,15 +292,6 @@ class _Run:
             with contextlib.suppress(Exception):
                 self.store.end(self.attempt, "failed", self.tracker.run_id if self.tracker else None, self.versions)
 
-    def _explained(self, error: BaseException) -> BaseException:
-        """The user's fault behind an error of Spark, where a file turned out to be unreadable."""
-        if isinstance(error, Exception):
-            for source in self.tables.all:
-                fault = io.fault_of(error, source)
-                if fault is not None:
-                    return fault
-        return error
-
     def _outcome(self, assessment: Assessment, status: str) -> Outcome:
         warnings = list(assessment.warnings)
         missing = self.tracker.problem if self.tracker else self.no_tracking
@@ -358,21 +318,6 @@ def recorded(config: Config) -> Config:
     return config.model_copy(update={"tracking": config.tracking.model_copy(update={"uri": uri and redact(uri)})})
 
 
-def checked_id(run_id: str) -> str:
-    """The run's id, or ConfigError where it is none."""
-    try:
-        return check_identifier(run_id)
-    except ValueError as error:
-        raise ConfigError(f"--run-id: {error}") from None
-
-
 def _status(summary: pd.DataFrame) -> str:
     statuses = set(summary["status"])
     return next((s for s in ("ok", "failed") if s in statuses), "undefined")
-
-
-def user(spark: Any) -> str | None:
-    """The Databricks user, whose folder holds the experiment by default."""
-    if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
-        return None
-    return str(spark.sql("select current_user()").first()[0])

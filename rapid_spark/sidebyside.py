@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -29,6 +30,23 @@ def at_once(spark: Any, calls: Sequence[Callable[[], T]], width: int = WIDTH) ->
     with ThreadPoolExecutor(min(width, len(calls)), thread_name_prefix="side-by-side") as pool:
         futures = [pool.submit(inherited(spark, call)) for call in calls]
     return [future.result() for future in futures]
+
+
+def beside(spark: Any, call: Callable[[], T], name: str) -> Future[T]:
+    """Begin a call in a thread of its own, as `at_once` runs several; its result or error, once it has ended.
+
+    The thread does not keep the process alive: a run that fails need not wait for what it no longer needs.
+    """
+    future: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=inherited(spark, work), name=name, daemon=True).start()
+    return future
 
 
 def inherited(spark: Any, call: Callable[[], T]) -> Callable[[], T]:

@@ -83,6 +83,38 @@ def place(config: Config, directory: Path | None, user: str | None = None) -> Pl
     return Place(f"sqlite:///{folder / 'mlflow.db'}", experiment or DEFAULT_EXPERIMENT, folder)
 
 
+def databricks_user(spark: Any) -> str | None:
+    """The Databricks user, whose folder holds the experiment by default; None elsewhere."""
+    if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
+        return None
+    return str(spark.sql("select current_user()").first()[0])
+
+
+def started(
+    spark: Any, config: Config, directory: Path | None, run_id: str, command: str, tags: Mapping[str, str] | None = None,
+    logged: Any = None,
+) -> tuple[Tracker | None, str]:
+    """Open tracking in the background: a tracker, or None and why there is none.
+
+    Args:
+        spark: session.
+        config: settings.
+        directory: the store's directory; None for a catalog.
+        run_id, command: of the run.
+        tags: more tags of the parent run.
+        logged: the settings to log, where they are not `config`.
+    """
+    if not config.tracking.enabled:
+        return None, "tracking is off"
+    try:
+        where = place(config, directory, databricks_user(spark))
+    except ConfigError as error:
+        return None, str(error)
+    tracker = Tracker(where, logged or config, run_id, command, tags)
+    tracker.start()
+    return tracker, ""
+
+
 @contextlib.contextmanager
 def without_autologging() -> Iterator[None]:
     """Keep MLflow from logging the fits of attackers by itself, as it does on Databricks by default."""

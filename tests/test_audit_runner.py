@@ -10,14 +10,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rapid_spark import results
+from rapid_spark import results, sidebyside
 from rapid_spark.audit import runner
 from rapid_spark.audit.registry import Evaluated
 from rapid_spark.audit.settings import AuditConfig, evaluation_settings, for_release
 from rapid_spark.cli import verdicts as shown
 from rapid_spark.config import parse_as
-from rapid_spark.evaluation import Clock, quiet
 from rapid_spark.store import StoreError
+from rapid_spark.underway import Clock, quiet
 
 KEYS = {"replicate": 1, "scored_on": "original", "qi_set": "all", "weighting": "none", "sensitive_attribute": "ill",
         "target_type": "categorical", "attacker": "cart", "measure": "normalized_gain", "threshold": 0.3, "n": 500}  # fmt: skip
@@ -77,6 +77,7 @@ def audited(monkeypatch: pytest.MonkeyPatch, rates: dict[str, dict[str, float | 
 
     monkeypatch.setattr(runner, "evaluate_registry", evaluate)
     monkeypatch.setattr(runner, "inherited", lambda _, call: call)
+    monkeypatch.setattr(sidebyside, "inherited", lambda _, call: call)
     monkeypatch.setattr(runner, "at_once", lambda _, calls: [call() for call in calls])
     monkeypatch.setattr(runner.history, "finished", lambda *_: pd.DataFrame(columns=["registry", "release_id"]))
     store = Rows()

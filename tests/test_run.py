@@ -372,7 +372,7 @@ def test_autologging_is_settled_before_the_tracking_thread_imports_mlflow(monkey
     monkeypatch.setattr(run.evaluation, "evaluate", stop)
     clock = run.Clock(lambda _: None, {})
     with pytest.raises(RuntimeError, match="far enough"):
-        run._Run(MagicMock(), parse({}), "run-o", "evaluate", MagicMock(), clock).go()
+        run._Run(MagicMock(), parse({}), "run-o", "evaluate", MagicMock(explained=lambda e: e), clock).go()
     assert order == ["autologging", "thread"]
 
 

@@ -20,16 +20,17 @@ import pandas as pd
 
 from rapid_spark import history, io, policy, preparation, run, session, tracking
 from rapid_spark.config import Config, ConfigError, settings_json
-from rapid_spark.evaluation import Clock, new_run_id, quiet, settings_digest
+from rapid_spark.evaluation import settings_digest
 from rapid_spark.interruption import Interruption, interruptible
 from rapid_spark.policy import Previous, Verdict
 from rapid_spark.report import ReportData
-from rapid_spark.sidebyside import at_once, inherited
+from rapid_spark.sidebyside import at_once, beside, inherited
 from rapid_spark.store import Attempt, Store
 from rapid_spark.strictjson import dumps
 from rapid_spark.suite import rows_of
 from rapid_spark.tracked import library_versions
 from rapid_spark.tracking import Tracker
+from rapid_spark.underway import Clock, checked_id, new_run_id, quiet
 
 from . import comparison, strata
 from .outcome import AuditOutcome
@@ -62,7 +63,7 @@ def audit(
             tables is no error: the release fails, and the others go on.
         StoreError, SessionError: the machine's.
     """
-    run_id = run.checked_id(run_id or new_run_id())
+    run_id = checked_id(run_id or new_run_id())
     settings = evaluation_settings(config)
     settings = {name: preparation.with_store(c) for name, c in settings.items()}
     faults = dict.fromkeys(f for c in settings.values() for f in preparation.settings_faults(c))
@@ -104,7 +105,7 @@ class _Audit:
     def go(self) -> AuditOutcome:
         try:
             with tracking.without_autologging():
-                threading.Thread(target=inherited(self.spark, self._open), name="opening store", daemon=True).start()
+                self.opening = beside(self.spark, self._open, "opening store")
                 found = self._evaluate()
             evaluated_at = datetime.now(UTC).replace(tzinfo=None)
             with self.clock.stage("judging"):
@@ -138,7 +139,7 @@ class _Audit:
         """This attempt, once it stands in the store."""
         return self.opening.result().attempt
 
-    def _open(self) -> None:
+    def _open(self) -> _Opened:
         """The store, the first commit of the run, tracking, earlier figures: beside the checks of the first tables."""
         attempt = None
         try:
@@ -147,35 +148,25 @@ class _Audit:
             attempt = store.begin(
                 self.run_id, self.command, settings_json(self._kept), settings_digest(first), {}, library_versions()
             )
-            self._start_tracking(store)
+            tags = {"registries": str(len(self.settings)), "audience": str(self.config.policy.context.audience or "")}
+            self.tracker, self.no_tracking = tracking.started(
+                self.spark, first, store.directory, self.run_id, self.command, tags, self.config
+            )
             if attempt.number > 1:  # what an earlier attempt left, also of registries that are gone from the file
                 store.write(attempt, "risk_records", pd.DataFrame({"run_id": []}))
             asked = self.config.policy.asks_for("increase_over_previous")
-            self.opening.set_result(_Opened(store, attempt, history.finished(store, list(self.settings)) if asked else None))
-        except BaseException as error:
+            return _Opened(store, attempt, history.finished(store, list(self.settings)) if asked else None)
+        except BaseException:
             if attempt is not None:
                 with contextlib.suppress(Exception):
                     store.end(attempt, "failed")
-            self.opening.set_exception(error)
+            raise
 
     def _before(self, stage: str) -> None:
         """Before a stage of an evaluation: nothing long begins before the run stands in the store."""
         self.interruption.check()
         if stage != "checking tables":
             self.opening.result()
-
-    def _start_tracking(self, store: Store) -> None:
-        first = next(iter(self.settings.values()))
-        if not first.tracking.enabled:
-            return
-        try:
-            where = tracking.place(first, store.directory, run.user(self.spark))
-        except ConfigError as error:
-            self.no_tracking = str(error)
-            return
-        tags = {"registries": str(len(self.settings)), "audience": str(self.config.policy.context.audience or "")}
-        self.tracker = Tracker(where, self.config, self.run_id, self.command, tags)
-        self.tracker.start()
 
     def _evaluate(self) -> list[Evaluated]:
         by, bins = self._strata()

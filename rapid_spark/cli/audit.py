@@ -75,7 +75,7 @@ def audit_and_show(
     """Run an audit, print its verdicts in the form asked for, and return the exit code."""
     from rapid_spark import taskvalues
     from rapid_spark.audit import audit as run_audit
-    from rapid_spark.evaluation import new_run_id
+    from rapid_spark.underway import new_run_id
 
     terminal.configure_logging()
     terminal.run_id = run_id = run_id or new_run_id()

@@ -54,9 +54,9 @@ def cv(
     against the whole original's prevalences. Folds are spread over Spark. One sensitive attribute and one attacker.
     """
     from rapid_spark import io, microdata, session
-    from rapid_spark.evaluation import new_run_id
     from rapid_spark.interruption import interruptible
     from rapid_spark.studies import figures, validation
+    from rapid_spark.underway import new_run_id
 
     terminal.configure_logging()
     config = _checked(settings(values), texts)
@@ -104,7 +104,7 @@ def cv(
 
 def _checked(config: Config, texts: tuple[str, ...]) -> Config:
     """What can be said before Spark starts."""
-    from rapid_spark import attackers
+    from rapid_spark.preparation import attacker_faults
 
     faults = []
     if config.original is None:
@@ -124,11 +124,7 @@ def _checked(config: Config, texts: tuple[str, ...]) -> Config:
         faults.append("measures: cross-validation knows normalized_gain only")
     if len(set(texts)) < len(texts):
         faults.append("--generator: one is named twice")
-    for attacker in config.attackers:
-        try:
-            attackers.check(attacker.name, attacker.parameters, config.allow_code)
-        except attackers.AttackerError as error:
-            faults.append(str(error))
+    faults += attacker_faults(config)
     if faults:
         raise ConfigError("\n".join(faults))
     return config

@@ -45,7 +45,7 @@ def evaluate_and_show(
 ) -> int:
     """Run an evaluation, print its result in the form asked for, and return the exit code."""
     from rapid_spark import run
-    from rapid_spark.evaluation import new_run_id
+    from rapid_spark.underway import new_run_id
 
     terminal.configure_logging()
     terminal.run_id = run_id = run_id or new_run_id()

@@ -39,9 +39,9 @@ def study(
     over Spark. The published figures stand beside ours.
     """
     from rapid_spark import session
-    from rapid_spark.evaluation import new_run_id
     from rapid_spark.interruption import interruptible
     from rapid_spark.studies import comparison, figures, simulation
+    from rapid_spark.underway import new_run_id
 
     terminal.configure_logging()
     plan = simulation.plan(number, repetitions, kappas, taus)

@@ -75,8 +75,8 @@ def sweep(
     With --release the listed releases are measured beside those that mechanisms make. Mechanisms read the domains off the
     original and every figure is computed from it without noise: only for data that are public or simulated (--public).
     """
-    from rapid_spark.evaluation import new_run_id
     from rapid_spark.sweep import makers
+    from rapid_spark.underway import new_run_id
 
     configs = [settings(values), *(settings({**values, "config_file": name}) for name in datasets)]
     made = bool(mechanism or epsilon or not any(c.release for c in configs))

@@ -64,8 +64,8 @@ def synthesize(
     A release made here is not safe because it is synthetic: evaluate it, and only then decide.
     """
     from rapid_spark import generation, io, microdata, session
-    from rapid_spark.evaluation import new_run_id
     from rapid_spark.interruption import interruptible
+    from rapid_spark.underway import new_run_id
 
     terminal.configure_logging()
     started = time.perf_counter()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from rapid_spark.strictjson import dumps
@@ -27,11 +25,10 @@ def track(
 ) -> None:  # fmt: skip
     """Give a finished run the MLflow run it lacks, from the store's tables: where MLflow could not be reached."""
     from rapid_spark import latetracking
+    from rapid_spark.tracking import databricks_user
 
     with opened_store(terminal, store) as opened:
-        spark = opened.warehouse.spark
-        on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ
-        user = str(spark.sql("select current_user()").first()[0]) if on_databricks else None
+        user = databricks_user(opened.warehouse.spark)
         terminal.stage("tracking")
         found = latetracking.track(opened, run_id, {"uri": tracking_uri, "experiment": experiment}, user, again)
     terminal.close()

@@ -44,7 +44,7 @@ def vacuum(
     """
     if older_than is None and keep_last is None:
         raise ConfigError("vacuum: say what may go: --older-than DAYS, --keep-last RUNS, or both")
-    from rapid_spark.evaluation import new_run_id
+    from rapid_spark.underway import new_run_id
     from rapid_spark.upkeep import retention
 
     rule = retention.Rule(_days(older_than), keep_last)
@@ -113,7 +113,7 @@ def forget(
     Record ids made with columns.key_hmac are found while RAPID_SPARK_KEY_SECRET is set as it was.
     No run may be at work in the store. Aggregates that counted the record stay. Says counts, never the key.
     """
-    from rapid_spark.evaluation import new_run_id
+    from rapid_spark.underway import new_run_id
     from rapid_spark.upkeep import erasure
 
     parts = tuple(sys.stdin.read().splitlines()) if key == ("-",) else key

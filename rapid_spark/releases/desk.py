@@ -17,16 +17,15 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from rapid_spark import io, preparation, session
+from rapid_spark import io, preparation
 from rapid_spark.config import Config, ConfigError
-from rapid_spark.evaluation import Clock, new_run_id, quiet
-from rapid_spark.interruption import interruptible
 from rapid_spark.reaedp import ledger
 from rapid_spark.reaedp.budget import Guarantee
 from rapid_spark.reaedp.filter import Request
 from rapid_spark.store import Store
 from rapid_spark.strictjson import dumps
 from rapid_spark.tracked import library_versions
+from rapid_spark.underway import Clock, new_run_id, quiet, started
 
 from .published import Place
 from .secret import content_hmac, secret_of
@@ -162,17 +161,7 @@ def release(
             str(config.dataset), run_id, config.release_id or run_id, mechanism.guarantee, mechanism.parameters(),
             config.derived_from,
         )  # fmt: skip
-    clock = Clock(say, {})
-    with clock.stage("starting Spark"):
-        spark = session.get(config.session, debug)
-    watch(spark)
-    with interruptible(spark, run_id) as interruption:
-
-        def stage(name: str) -> None:
-            interruption.check()
-            say(name)
-
-        clock = Clock(stage, clock.seconds)
+    with started(config.session, run_id, debug, say, watch) as (spark, clock, _):
         with clock.stage("opening store"):
             store = open_store(spark, config)
         return _Desk(spark, store, config, mechanism, request, clock, evaluate).go()
