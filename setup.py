@@ -37,7 +37,7 @@ TEST = [
     *LOCAL,
     *STATISTICAL,
     "pytest>=8,<10",
-    "pytest-xdist>=3.6,<4",
+    "pytest-xdist>=3.7,<4",
     "setuptools>=70.1",  # bdist_wheel, which Python 3.11's own does not bring
     "hypothesis>=6.100,<7",
     "deltalake>=1.5,<2",

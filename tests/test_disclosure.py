@@ -124,6 +124,7 @@ def people():
     return [registry(600, kappa=5, seed=s).round({"age": 0, "income": -3, "health_score": 0}) for s in (1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_a_copy_is_caught_and_an_independent_release_is_not(spark, people):
     original, holdout, independent = people
     settings = {"quasi_identifiers": ["age", "gender"], "sensitive_attributes": ["disease_status"]}

@@ -9,6 +9,7 @@ from plain import error, normalized_gain
 
 from rapid_spark import attackers, config, evaluation, io
 
+pytestmark = pytest.mark.slow
 TREES = [{"name": "rf", "parameters": {"n_estimators": 20}}]
 
 

@@ -24,6 +24,7 @@ from rapid_spark import models, run, training
 from rapid_spark.cli import entry
 from rapid_spark.config import parse
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = ("intervals.bootstrap=50", "intervals.permutations=0", "drivers.subgroups=false", "drivers.attribution=false",
          "drivers.patterns=0")  # fmt: skip
@@ -339,7 +340,6 @@ def test_the_job_script_ends_with_the_commands_exit_code(tmp_path: Path) -> None
     assert ended.returncode == 2 and "original: name a table" in ended.stderr
 
 
-@pytest.mark.slow
 def test_the_demo_ends_with_finding_places_and_what_to_try_next(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -406,7 +406,6 @@ def sleeping(folder: Path, tmp_path: Path) -> Callable[[str], subprocess.Popen[s
     return start
 
 
-@pytest.mark.slow
 def test_sigterm_ends_the_run_as_failed_everywhere(
     done: dict[str, Any], folder: Path, sleeping: Callable[[str], subprocess.Popen[str]]
 ) -> None:
@@ -418,7 +417,6 @@ def test_sigterm_ends_the_run_as_failed_everywhere(
     assert [r.info.status for r in mlflow_runs(folder, "run-t")] == ["FAILED"]
 
 
-@pytest.mark.slow
 def test_a_killed_run_shows_nothing_and_can_be_run_again(
     done: dict[str, Any], folder: Path, sleeping: Callable[[str], subprocess.Popen[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -98,6 +98,7 @@ def doors(spark, folder):
     yield "table", io.read(spark, Table(table="people_view"))
 
 
+@pytest.mark.slow
 def test_every_door_gives_the_same_people(spark, tmp_path):
     seen = {}
     for name, table in doors(spark, tmp_path):

@@ -22,6 +22,7 @@ from rapid_spark.store import Store, StoreError
 from rapid_spark.tables import tables, views
 from rapid_spark.warehouse import resolve
 
+pytestmark = pytest.mark.slow
 UNPARTITIONED = ("runs", "dp_ledger", "release_decisions", "exports")  # few rows, read as a whole
 
 
@@ -417,7 +418,6 @@ def start(place: Path, code: str, **environment: str) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-c", program], env=env, text=True, **pipes)
 
 
-@pytest.mark.slow
 def test_two_processes_make_and_write_one_new_store_at_once(spark, tmp_path):
     code = """
 for i in range(4):
@@ -436,7 +436,6 @@ for i in range(4):
     assert shown == [("a-0", 0.2), ("a-1", 0.3), ("b-0", 0.2), ("b-1", 0.3)]
 
 
-@pytest.mark.slow
 def test_process_killed_in_the_middle_leaves_nothing_that_a_view_shows(spark, tmp_path):
     code = """
 attempt = begin(store, "a")
@@ -461,7 +460,6 @@ sys.stdin.readline()
     assert rows(store, "select rapid_max from release_risk") == [(0.7,)]
 
 
-@pytest.mark.slow
 def test_spark_connect_writes_and_reads_the_same_store(spark, tmp_path):
     code = """
 finished(store, "a", summary({"rapid": 0.1}))

@@ -13,6 +13,7 @@ from rows import KEYS, combination, fill, record, run
 from rapid_spark.resources import conf_path
 from rapid_spark.store import Store
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 QUESTION = re.compile(r"^-- (\d+)\. (.*?)\n(SELECT.*?);$", re.MULTILINE | re.DOTALL)
 TODAY = datetime.now(UTC).date()
