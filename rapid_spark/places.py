@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,3 +29,14 @@ def location_of(path: str) -> Location:
         return Location(path, None)
     plain = re.sub(r"^file:(//)?(?=/)", "", path)
     return Location(path, Path(plain).expanduser().absolute())
+
+
+def bytes_of(paths: Iterable[str]) -> int:
+    """Bytes of the files at these paths, folders with all that is in them; what is elsewhere or missing counts nothing."""
+    total = 0
+    for path in paths:
+        local = location_of(path).local
+        if local is not None and local.exists():
+            files = [local] if local.is_file() else [f for f in local.rglob("*") if f.is_file()]
+            total += sum(file.stat().st_size for file in files)
+    return total

@@ -178,7 +178,7 @@ def check(
     if config.original is None or not config.release:
         raise ConfigError("\n".join(faults))
     with clock.stage("starting Spark"):
-        spark = session.get(config.session, debug)
+        spark = session.get(config.session, debug, config.tables)
     watch(spark)
     with clock.stage("opening tables"), _collected(faults):
         tables = open_tables(spark, config)

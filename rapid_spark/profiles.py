@@ -124,5 +124,7 @@ def column_types(source: Source, columns: Iterable[str], codes: Codes | None = N
 
 
 def _marker() -> Column:
+    # The look at the first character spares nearly all values the comparisons with each marker.
     text = F.col("text")
-    return F.when(F.length(text) <= max(map(len, MARKERS)), F.array_position(F.array(*map(F.lit, MARKERS)), text))
+    like_one = F.ascii(text).isin(sorted({ord(m[0]) for m in MARKERS})) & (F.length(text) <= max(map(len, MARKERS)))
+    return F.when(like_one, F.array_position(F.array(*map(F.lit, MARKERS)), text))

@@ -118,7 +118,7 @@ def evaluate(
     """
     run_id = checked_id(run_id or new_run_id())
     config = ready(config)
-    with started(config.session, run_id, debug, say, watch) as (spark, clock, _):
+    with started(config.session, config.tables, run_id, debug, say, watch) as (spark, clock, _):
         with clock.stage("opening tables"):
             tables = open_tables(spark, config)
         return _Run(spark, config, run_id, command, tables, clock).go()

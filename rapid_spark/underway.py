@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from . import session
-from .config import ConfigError, Session, check_identifier
+from .config import ConfigError, Session, Table, check_identifier
 from .interruption import Interruption, interruptible
 
 
@@ -51,12 +51,18 @@ def checked_id(run_id: str) -> str:
 
 @contextmanager
 def started(
-    settings: Session, run_id: str, debug: bool, say: Callable[[str], None], watch: Callable[[Any], None]
+    settings: Session,
+    tables: Iterable[Table | None],
+    run_id: str,
+    debug: bool,
+    say: Callable[[str], None],
+    watch: Callable[[Any], None],
 ) -> Iterator[tuple[Any, Clock, Interruption]]:
     """The session, a clock whose stages end where a signal asked for it, and what signals ask for.
 
     Args:
         settings: of a local session.
+        tables: what will be read.
         run_id: tag of the Spark jobs, so that a signal stops only these.
         debug: show Spark's log.
         say: called with the name of each stage.
@@ -64,7 +70,7 @@ def started(
     """
     clock = Clock(say, {})
     with clock.stage("starting Spark"):
-        spark = session.get(settings, debug)
+        spark = session.get(settings, debug, tables)
     watch(spark)
     with interruptible(spark, run_id) as interruption:
 

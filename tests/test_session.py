@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rapid_spark import session
+from rapid_spark import places, session
 from rapid_spark.config import Session
 from rapid_spark.session import SessionError
 
@@ -135,6 +135,16 @@ def test_settings_decide_cores_and_memory(monkeypatch):
     assert conf["spark.driver.memory"] == "5g"
     monkeypatch.setenv("RAPID_SPARK_DRIVER_MEMORY", "3g")
     assert session.local_conf(Session(driver_memory_gb=5))["spark.driver.memory"] == "3g"
+
+
+def test_much_to_read_is_compiled_to_the_full(tmp_path, monkeypatch):
+    monkeypatch.delenv("RAPID_SPARK_JAVA_OPTIONS", raising=False)
+    (tmp_path / "t.parquet").mkdir()
+    (tmp_path / "t.parquet" / "part").write_bytes(b"x" * 3)
+    size = places.bytes_of([str(tmp_path / "t.parquet"), str(tmp_path / "t.parquet" / "part"), "s3://b/t", "none.csv"])
+    assert size == 6
+    options = [session.local_conf(size=n)["spark.driver.extraJavaOptions"] for n in (size, session.MUCH + 1)]
+    assert [session.QUICK_START in o for o in options] == [True, False]
 
 
 def test_existing_session_is_used_as_it_is(spark):

@@ -71,7 +71,7 @@ def audit(
         raise ConfigError("\n".join(faults))
     clock = Clock(say, {})
     with clock.stage("starting Spark"):
-        spark = session.get(config.session, debug)
+        spark = session.get(config.session, debug, [t for c in settings.values() for t in c.tables])
     watch(spark)
     with interruptible(spark, run_id) as interruption:
         return _Audit(spark, config, settings, run_id, command, clock, interruption).go()

@@ -137,7 +137,7 @@ def recode(terminal: Terminal, folder: Path, form: str, new_release_id: str | No
     terminal.configure_logging()
     config = settings(values)
     terminal.stage("starting Spark")
-    spark = session.get(config.session, terminal.debug)
+    spark = session.get(config.session, terminal.debug, config.tables)
     terminal.watch(spark)
     found = write_recoded(spark, config, folder, form, new_release_id, terminal.stage)
     terminal.close()

@@ -66,7 +66,7 @@ def cv(
         figures.check_place(figure)
     assert config.original is not None
     terminal.stage("starting Spark")
-    spark = session.get(config.session, terminal.debug)
+    spark = session.get(config.session, terminal.debug, config.tables)
     terminal.watch(spark)
     with interruptible(spark, new_run_id()):
         terminal.stage("reading the original")

@@ -75,7 +75,7 @@ def synthesize(
     if config.original is None:
         raise ConfigError("--original: name a table")
     terminal.stage("starting Spark")
-    spark = session.get(config.session, terminal.debug)
+    spark = session.get(config.session, terminal.debug, config.tables)
     terminal.watch(spark)
     with interruptible(spark, new_run_id()):
         terminal.stage("reading the original")

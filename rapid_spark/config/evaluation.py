@@ -127,6 +127,11 @@ class Config(Model):
         return self
 
     @property
+    def tables(self) -> tuple[Table, ...]:
+        """Every table that is named."""
+        return tuple(t for t in (self.original, *self.release, self.holdout) if t is not None)
+
+    @property
     def sets(self) -> dict[str, tuple[str, ...]]:
         """Quasi-identifier sets by name; a plain list is the set `all`. QIs are ordered by name."""
         sets = self.qi_sets or {"all": self.quasi_identifiers}

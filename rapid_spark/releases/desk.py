@@ -161,7 +161,7 @@ def release(
             str(config.dataset), run_id, config.release_id or run_id, mechanism.guarantee, mechanism.parameters(),
             config.derived_from,
         )  # fmt: skip
-    with started(config.session, run_id, debug, say, watch) as (spark, clock, _):
+    with started(config.session, [config.original], run_id, debug, say, watch) as (spark, clock, _):
         with clock.stage("opening store"):
             store = open_store(spark, config)
         return _Desk(spark, store, config, mechanism, request, clock, evaluate).go()

@@ -134,7 +134,7 @@ def _opened(config: Config, debug: bool, watch: Callable[[Any], None]) -> Any:
         )
     attackers.check(config.search.cheap, {}, False)
     ready(config.model_copy(update={"search": Search()}))
-    spark = session.get(config.session, debug)
+    spark = session.get(config.session, debug, config.tables)
     watch(spark)
     tables = open_tables(spark, config)
     return scope(config, tables), tables, config.session.cores or session.cores()
