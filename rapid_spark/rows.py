@@ -213,7 +213,10 @@ class Rows:
             ))
         if not structs:
             return None
-        long = scored.records.select("record_id", F.inline(F.array(*structs)))
+        if len(structs) == 1:  # nothing to lay one below the other
+            long = scored.records.select("record_id", structs[0].alias("one")).select("record_id", "one.*")
+        else:
+            long = scored.records.select("record_id", F.inline(F.array(*structs)))
         constant: dict[str, Column] = {
             name: F.lit(value) for name, value in {**self.common, "scored_on": scored_on}.items()
         }
