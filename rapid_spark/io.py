@@ -87,6 +87,20 @@ class Source:
         """The column of this name, whatever characters are in it."""
         return F.col(quoted(name))
 
+    def check_records(self) -> None:
+        """Refuse a CSV with records of more or fewer fields than its header. Jobs: one for a CSV, else none.
+
+        Raises:
+            ConfigError: with the number of such records.
+        """
+        if self.corrupt is None:
+            return
+        # Spark does not answer a query about this column alone.
+        both = [F.count(self.column(c)).alias(f"n{i}") for i, c in enumerate((self.corrupt, self.columns[0]))]
+        n = self.frame.agg(*both).collect()[0]["n0"]
+        if n:
+            raise ConfigError(f"{self.name}: {n} records have more or fewer fields than the header: repair the file")
+
 
 def quoted(name: str) -> str:
     """A name in backticks, as Spark takes any name."""
@@ -214,7 +228,9 @@ def _read_csv(spark: SparkSession, table: Table, location: Location) -> Source:
         fields = [StructField(p, StringType()) for p in (*places, "corrupt")]
         data = (
             _csv_reader(spark, table, encoding)
-            .options(header=True, multiLine=unsplit, mode="PERMISSIVE", columnNameOfCorruptRecord="corrupt")
+            # Without pruning: otherwise a line's fields are counted only where every column is asked for.
+            .options(header=True, multiLine=unsplit, mode="PERMISSIVE", columnNameOfCorruptRecord="corrupt",
+                     columnPruning=False)
             .schema(StructType(fields))
             .csv(paths)
         )

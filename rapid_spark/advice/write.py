@@ -62,10 +62,7 @@ def write_recoded(
             raise ConfigError(f"recode: {table.name} has no column {missing[0]!r}")
         done = recoded(source, changed, config)
         frame = done.frame.select(*(F.col(quoted(c)) for c in done.columns))
-        if done.is_text and done.corrupt is not None:
-            wrong = done.frame.where(F.col(quoted(done.corrupt)).isNotNull()).count()
-            if wrong:
-                raise ConfigError(f"{table.name}: {wrong} records have more or fewer fields than the header")
+        source.check_records()
         rows.append(_write(frame, place, form))
     config_file = folder / EVALUATE
     releases = [

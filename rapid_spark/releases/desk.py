@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from rapid_spark import io, preparation
 from rapid_spark.config import Config, ConfigError
@@ -218,11 +217,7 @@ class _Desk:
         with self.clock.stage("opening table"):
             source = io.read(self.spark, self.config.original)
             frame = source.frame
-            if source.corrupt is not None:
-                # All columns are named, as Spark looks at a line no further than the columns that are asked for.
-                every = [F.count(source.column(c)).alias(f"n{i}") for i, c in enumerate(source.columns)]
-                if frame.agg(F.count(source.column(source.corrupt)).alias("corrupt"), *every).collect()[0]["corrupt"]:
-                    raise ConfigError(f"{source.name}: a line has more or fewer fields than the header: repair the file")
+            source.check_records()
         try:
             with self.clock.stage("counting"), told():
                 exact = self.mechanism.count(frame, secret)
