@@ -282,8 +282,8 @@ class Store:
 
     def _rows(self, table: Table, frame: Any, keys: Mapping[str, str]) -> Any:
         if isinstance(frame, pd.DataFrame):
-            # Rows from the driver are few: one file.
-            frame = self.warehouse.spark.createDataFrame(arrow(table, frame.assign(**keys))).coalesce(1)
+            # Rows from the driver are few: one file. They have every column in its type already.
+            return self.warehouse.spark.createDataFrame(arrow(table, frame.assign(**keys))).coalesce(1)
         unknown = [c for c in frame.columns if c not in table.columns]
         if unknown:
             raise ValueError(f"table {table.name} has no column {', '.join(unknown)}")
