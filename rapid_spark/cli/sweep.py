@@ -105,21 +105,12 @@ def sweep(
 def _swept(
     terminal: Terminal, configs: list[Config], names: tuple[str, ...], budgets: tuple[float, ...], delta: float, run_id: str
 ) -> dict[str, Any]:
-    from rapid_spark.recording import recording
     from rapid_spark.sweep import work
 
     terminal.configure_logging()
-    needs = ("risk_attacks", "release_utility")
-    with recording(configs[0], "sweep", run_id, reads=False, needs=needs, debug=terminal.debug, say=terminal.stage,
-                   watch=terminal.watch) as run:  # fmt: skip
-        rows: list[dict[str, Any]] = []
-        for config in configs:
-            rows += work.dataset(run, config, names, budgets, delta)
-        work.mark_front(rows)
-        run.track({"risk_utility": rows}, {
-            f"{r['release_id']}/{k}": r[k] for r in rows for k in ("utility", "rapid_excess", "membership_auc")
-        })  # fmt: skip
-    return run.document(results=rows)
+    return work.sweep(
+        configs, names, budgets, delta, run_id, debug=terminal.debug, say=terminal.stage, watch=terminal.watch
+    )
 
 
 SHOWN = {"dataset": "dataset", "mechanism": "mechanism", "epsilon": "epsilon", "utility": "utility", "tstr": "TSTR",

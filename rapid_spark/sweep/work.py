@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,14 +13,57 @@ from pyspark.sql import functions as F
 
 from .. import io, shared_columns
 from ..config import Config, settings_json
-from ..recording import Recording
+from ..recording import Recording, recording
 from ..strictjson import dumps
+from ..underway import quiet
 from . import figures, makers
 from .figures import Cell, pareto, safe
 
 MARK = (
     "sweep_cell"  # measure of the row that says that a release is done: digest of settings, row of the map
 )
+
+
+def sweep(
+    configs: Sequence[Config],
+    names: tuple[str, ...],
+    budgets: tuple[float, ...],
+    delta: float = 0.0,
+    run_id: str | None = None,
+    *,
+    debug: bool = False,
+    say: Callable[[str], None] = quiet,
+    watch: Callable[[Any], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The risk-utility map of one or several datasets, stored and tracked; the same run id goes on where it stopped.
+
+    Mechanisms read the domains off the original, and every figure is computed from it without noise: only for data that
+    are public or simulated.
+
+    Args:
+        configs: one a dataset, each with a registry name of its own; releases they name are measured, too.
+        names: mechanisms, of `makers.check`.
+        budgets: their epsilons.
+        delta: total delta of mechanism_f.
+        run_id: of every row; a new one when left out.
+        debug, say, watch: as for evaluations.
+
+    Returns:
+        `run_id`, `store`, `results` (a row per release: utility, RAPID, membership, linkage, Pareto front) and more.
+
+    Raises:
+        ConfigError: no table named, an unusable store, an id that is none.
+    """
+    with recording(configs[0], "sweep", run_id, reads=False, needs=("risk_attacks", "release_utility"), debug=debug,
+                   say=say, watch=watch) as run:  # fmt: skip
+        rows: list[dict[str, Any]] = []
+        for config in configs:
+            rows += dataset(run, config, names, budgets, delta)
+        mark_front(rows)
+        run.track({"risk_utility": rows}, {
+            f"{r['release_id']}/{k}": r[k] for r in rows for k in ("utility", "rapid_excess", "membership_auc")
+        })  # fmt: skip
+    return run.document(results=rows)
 
 
 def dataset(
