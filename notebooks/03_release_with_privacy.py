@@ -87,8 +87,8 @@ pd.DataFrame(ledger.show(entries.read(), "registry")["entries"])[["release_id", 
 
 # COMMAND ----------
 
-noisy = drawn.frames["tables"].query("table == 'education x disease_status'")["count"].to_numpy()
-true = people.groupby(["education", "disease_status"]).size().to_numpy()
+noisy = drawn.frames["tables"].query("table == 'education*disease_status'").sort_values("cell")["count"].to_numpy()
+true = people.groupby(["education", "disease_status"]).size().unstack(fill_value=0).to_numpy().ravel()
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
 axes.bar(range(len(true)), true, color="lightgrey", label="true")
 axes.plot(range(len(noisy)), noisy, "o", color="tab:blue", label="released")

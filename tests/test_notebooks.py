@@ -57,3 +57,4 @@ def test_runs(path, spark, tmp_path, monkeypatch):
             shown.append(eval(compile(ast.Expression(last.value), path.name, "eval"), scope))
     figures = [item for item in shown if isinstance(item, matplotlib.figure.Figure)]
     assert figures and all(figure.get_axes() for figure in figures)
+    assert all(len(line.get_xdata()) for figure in figures for axes in figure.get_axes() for line in axes.get_lines())
