@@ -20,8 +20,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from rapid_spark import Store, assess
-from rapid_spark.reaedp import ledger
 from rapid_spark.reaedp.filter import Budget
+from rapid_spark.reaedp.ledger import set_budget, show
 from rapid_spark.releases.desk import release
 from rapid_spark.releases.histogram import HistogramRelease
 from rapid_spark.releases.settings import ReleaseConfig
@@ -68,7 +68,7 @@ pd.DataFrame(planned.plan())
 # COMMAND ----------
 
 entries = DeltaLedger(Store.open(spark, store))  # noqa: F821  (the notebook's session)
-ledger.set_budget(
+set_budget(
     entries, Budget(dataset="registry", epsilon=2.0, delta=0.0, adjacency="add_remove", n_declared=2_000)
 )
 drawn = release(planned, config, "first")
@@ -77,7 +77,7 @@ again = release(planned, config, "first")
 
 # COMMAND ----------
 
-pd.DataFrame(ledger.show(entries.read(), "registry")["entries"])[["release_id", "mechanism", "epsilon", "delta", "state"]]
+pd.DataFrame(show(entries.read(), "registry")["entries"])[["release_id", "mechanism", "epsilon", "delta", "state"]]
 
 # COMMAND ----------
 
