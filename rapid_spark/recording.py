@@ -106,7 +106,7 @@ def recording(
     if reads and (faults := unnamed(config)):
         raise ConfigError("\n".join(faults))
     config = with_store(config)
-    with started(config.session, config.tables if reads else (), run_id, debug, say, watch) as (spark, clock, _):
+    with started(config.session, config.tables, run_id, debug, say, watch) as (spark, clock, _):
         tables = None
         if reads:
             with clock.stage("opening tables"):

@@ -164,7 +164,7 @@ def local_conf(settings: Session | None = None, debug: bool = False, size: int =
         # Made by Spark at first use, for tables that nobody makes; otherwise in the user's working directory.
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), f"rapid_spark-{os.getuid()}", "warehouse")),
         "spark.hadoop.fs.permissions.umask-mode": "077",
-        # Where in a program each column was made: several calls to Java for each column, half of a small run's time.
+        # Where in a program each column was made: several calls to Java for each column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",

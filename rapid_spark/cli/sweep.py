@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rapid_spark.config import Config, ConfigError
+from rapid_spark.config import ConfigError
 from rapid_spark.strictjson import dumps, strict
 
 from .options import attack_input_options, output_options, settings, store_option, together, tracking_options
@@ -75,7 +75,7 @@ def sweep(
     With --release the listed releases are measured beside those that mechanisms make. Mechanisms read the domains off the
     original and every figure is computed from it without noise: only for data that are public or simulated (--public).
     """
-    from rapid_spark.sweep import makers
+    from rapid_spark.sweep import makers, work
     from rapid_spark.underway import new_run_id
 
     configs = [settings(values), *(settings({**values, "config_file": name}) for name in datasets)]
@@ -98,19 +98,11 @@ def sweep(
     update = {"disclosure": configs[0].disclosure.model_copy(update={"max_records": max_records})}
     configs = [c.model_copy(update=update) for c in configs]
     run_id = run_id or new_run_id()
-    rows = _swept(terminal, configs, names, budgets, delta, run_id)
-    _show(terminal, rows, output, picture, run_id)
-
-
-def _swept(
-    terminal: Terminal, configs: list[Config], names: tuple[str, ...], budgets: tuple[float, ...], delta: float, run_id: str
-) -> dict[str, Any]:
-    from rapid_spark.sweep import work
-
     terminal.configure_logging()
-    return work.sweep(
+    found = work.sweep(
         configs, names, budgets, delta, run_id, debug=terminal.debug, say=terminal.stage, watch=terminal.watch
     )
+    _show(terminal, found, output, picture, run_id)
 
 
 SHOWN = {"dataset": "dataset", "mechanism": "mechanism", "epsilon": "epsilon", "utility": "utility", "tstr": "TSTR",
