@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 from deltalake import DeltaTable
+from submitted import document, submitted
 
 from rapid_spark.audit import page
 from rapid_spark.audit.registry import Work, evaluate_registry
@@ -22,8 +20,6 @@ from rapid_spark.cli import entry
 from rapid_spark.config import load_as
 from rapid_spark.report import read
 from rapid_spark.store import Store
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def people(n: int, seed: int, dependence: float) -> pd.DataFrame:
@@ -234,20 +230,5 @@ def test_the_jobs_run_by_spark_submit(
         data |= {"original": f"{folder}/plain.csv", "release": f"{folder}/plain_2025.csv", "tracking": {"enabled": False},
                  "store": {"location": f"{tmp_path}/store"}, "policy": {"limits": {"rapid_max": 0.0}}}  # fmt: skip
         (tmp_path / "one.yml").write_text(yaml.safe_dump(data))
-    submit = Path(sys.executable).parent / "spark-submit"
-    delta = submit_options()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    found = subprocess.run([str(submit), *delta, str(ROOT / "jobs" / job), *words], cwd=tmp_path, env=environment,
-                           capture_output=True, text=True, timeout=500)  # fmt: skip
-    assert found.returncode == 0, found.stderr[-2000:]
-    document = json.loads(found.stdout[found.stdout.index("{") :])
-    assert {v["verdict"] for v in document["verdicts"] if v["rule"] == "overall"} == {"pass" if job.startswith("audit") else "fail"}
-
-
-def submit_options() -> list[str]:
-    """What a cluster's own configuration gives: Delta's jars and extensions."""
-    from rapid_spark import session
-
-    conf = session.local_conf()
-    kept = {k: v for k, v in conf.items() if k not in ("spark.app.name", session.STARTED_HERE)}
-    return [word for k, v in kept.items() for word in ("--conf", f"{k}={v}")]
+    told = document(submitted(job, words, tmp_path))
+    assert {v["verdict"] for v in told["verdicts"] if v["rule"] == "overall"} == {"pass" if job.startswith("audit") else "fail"}
