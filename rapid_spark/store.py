@@ -302,8 +302,8 @@ class Store:
         self.warehouse.commit("runs", self._writer("runs", rows, note).append)
 
     def _last_attempt(self, run_id: str) -> int:
-        if self.directory is not None and not any((self.directory / "runs").glob("*.parquet")):
-            return 0  # a new store: nothing to ask Spark for
+        if self.directory is not None and _never_in_log(self.directory / "runs" / "_delta_log", run_id):
+            return 0  # a new run: nothing to ask Spark for
         of_run = self.warehouse.spark.table(self.qualified("runs")).where(F.col("run_id") == run_id)
         return max((row["attempt"] for row in of_run.select("attempt").collect()), default=0)
 
@@ -322,6 +322,13 @@ def _version_in_log(log: Path, note: str) -> int | None:
             if '"commitInfo"' in line and json.loads(line).get("commitInfo", {}).get("userMetadata") == note:
                 return int(commit.stem)
     return None
+
+
+def _never_in_log(log: Path, run_id: str) -> bool:
+    """Whether no commit of a local table ever named a run; False also where the log's beginning was cleaned away."""
+    commits = sorted(log.glob("*.json"))
+    complete = [int(commit.stem) for commit in commits] == list(range(len(commits)))
+    return complete and not any(run_id.encode() in commit.read_bytes() for commit in commits)
 
 
 def _json(value: Mapping[str, Any]) -> str:

@@ -190,7 +190,7 @@ def test_the_finding_fits_the_terminal_without_cut_figures(width: int, tables: i
     lines = text.getvalue().splitlines()
     rows = [line for line in lines if line.startswith(" disease_status ")]
     assert len(rows) == 2 * tables and not any("…" in line or len(line) > width for line in rows)
-    assert "disease_status: maximum 74.9 % (rf), mean 73.9 % over 2 attackers." in lines
+    assert "disease_status: maximum 74.9 % (rf, interval [74.2 %, 75.5 %]), mean 73.9 % over 2 attackers." in lines
     assert any(line.startswith("undefined: disease_status, lm") for line in lines)
     assert all(figure in text.getvalue() for figure in ("74.9 %", "[74.3 %, 75.4 %]", "+34.2", "84.3 % of 17,518"))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attack import bounds, cell
 
-from rapid_spark import suppression
+from rapid_spark import distributions, suppression
 from rapid_spark.suppression import CrossTable, margin, protect_hits, protect_sizes
 
 M = 10
@@ -183,6 +183,41 @@ def test_listed_cells_do_not_close_in_on_the_others(seed):
     assert np.all(after[:, 1] >= np.minimum(before[:, 1], counts[0] + FEW))
     if seed == 0:
         assert listing.shown.any() and secret.any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_scores_histogram_opens_no_listed_cell_any_further(seed):
+    """Bins of the score by class, listed (level, class) cells, and the margins of both, all against one attacker."""
+    rng = np.random.default_rng(seed)
+    levels, classes, bins, border = 4, 3, 5, 2  # bins from the border on are at risk
+    joint = rng.poisson(rng.gamma(0.4, 12.0, (levels, classes, bins)))
+    at_risk = joint * (np.arange(bins) >= border)
+    n, hits = joint.sum(2), at_risk.sum(2)
+    secret = suppression.is_sensitive(n, hits, M)
+    table = CrossTable("level", "class", n, hits, listed=True, fixed_columns=True)
+    listing = suppression.Listing(table, np.zeros(levels, dtype=bool), secret, M, np.zeros(n.shape, dtype=bool))
+    for x, y in np.ndindex(n.shape):
+        listing.show(x, y)
+
+    def counts(mask):
+        return (0, mask.ravel(), int(joint[mask].sum()), int(at_risk[mask].sum()))
+
+    def place(columns, chosen):
+        return cell(joint.shape, columns, chosen).reshape(joint.shape)
+
+    margins = [counts(place((d,), (i,))) for d, size in enumerate(joint.shape[:2]) for i in range(size)]
+    listed = [counts(place((0, 1), (x, y))) for x, y in np.argwhere(listing.shown)]
+    # Whoever reads the histogram knows of each side of the threshold that all, or none, are at risk.
+    scores = [
+        counts(place((1,), (k,)) & (np.arange(bins) >= i) & (np.arange(bins) < j))
+        for k in range(classes)
+        for i, j in distributions.joined(joint[:, k].sum(0), None, M, border)
+    ]
+    targets = [(0, cell(joint.shape, (0, 1), (x, y))) for x, y in np.argwhere(secret)]
+    before, after = bounds(margins, targets), bounds(margins + listed + scores, targets)
+    assert np.all(after[:, 0] <= np.maximum(before[:, 0], hits[secret] - FEW))
+    assert np.all(after[:, 1] >= np.minimum(before[:, 1], np.minimum(n, hits + FEW)[secret]))
+    assert secret.any() and len(scores) >= classes
 
 
 def test_hundreds_of_levels():

@@ -76,7 +76,9 @@ def suite_lines(summary: pd.DataFrame) -> list[str]:
         parts = []
         if number(group["rapid_max"]) is not None:
             over = f" over {group['attackers']} attackers" if group["attackers"] > 1 else ""
-            parts.append(f"maximum {percent(group['rapid_max'])} ({name(group['worst_attacker'])})")
+            inside = interval(group["max_low"], group["max_high"])
+            sure = f", interval {inside}" if inside else ""
+            parts.append(f"maximum {percent(group['rapid_max'])} ({name(group['worst_attacker'])}{sure})")
             parts.append(f"mean {percent(group['rapid_mean'])}{over}")
         if several:
             spread = points(group["rapid_sd"], signed=False)
