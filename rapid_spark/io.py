@@ -99,7 +99,12 @@ class Source:
         both = [F.count(self.column(c)).alias(f"n{i}") for i, c in enumerate((self.corrupt, self.columns[0]))]
         n = self.frame.agg(*both).collect()[0]["n0"]
         if n:
-            raise ConfigError(f"{self.name}: {n} records have more or fewer fields than the header: repair the file")
+            raise ConfigError(f"{self.name}: {miscounted(n)} than the header: repair the file")
+
+
+def miscounted(n: int) -> str:
+    """How many records of a CSV do not have its header's fields, in words."""
+    return f"{n:,} {'record has' if n == 1 else 'records have'} more or fewer fields"
 
 
 def quoted(name: str) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from .config import ConfigError, suggest
-from .io import Source, fault_of
+from .io import Source, fault_of, miscounted
 from .kinds import Stored, as_double, is_infinite, present, wall_clock
 from .profiles import column_types
 
@@ -72,7 +72,7 @@ def read(
         for name, c in types.columns.items() if c.kind == "other"
     ]  # fmt: skip
     if types.n_corrupt:
-        faults.append(f"{source.name}: {types.n_corrupt:,} records have more or fewer fields than the header")
+        faults.append(f"{source.name}: {miscounted(types.n_corrupt)} than the header")
     if faults:
         raise ConfigError("\n".join(faults))
     kinds = {name: types.columns[name].kind for name in wanted}

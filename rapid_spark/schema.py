@@ -30,7 +30,7 @@ from .counts import (
     repeated_keys,
 )
 from .findings import Counted, check_rows, check_targets, repeated_fault, too_many_levels, usable_sets
-from .io import Source
+from .io import Source, miscounted
 from .kept import let_go
 from .kinds import present
 from .normalise import Plan, Variable, frame_of, identity_faults, keep
@@ -221,7 +221,7 @@ def _types(found: Found, config: Config) -> TableTypes:
 
 def _corrupt_fault(found: Found, types: TableTypes) -> str:
     return (
-        f"{found.spoken}: {types.n_corrupt} records have more or fewer fields than the header's "
+        f"{found.spoken}: {miscounted(types.n_corrupt)} than the header's "
         f"{len(found.source.columns)}. Check the delimiter, and that a field with a delimiter or a line break in it is "
         "in quotation marks"
     )

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from rapid_spark import io
-from rapid_spark.config import ConfigError, Recode, Table, parse_as
+from rapid_spark.advice.write import write_recoded
+from rapid_spark.config import ConfigError, Recode, Table, parse, parse_as
 from rapid_spark.granularity import fitting
 from rapid_spark.recode.apply import Step, counts, recode_table
 from rapid_spark.schema import SchemaError, align, content_digest
@@ -237,3 +238,13 @@ def test_recodes_of_keys_targets_and_unknown_columns_are_refused(spark, tmp_path
     ):
         with pytest.raises((ConfigError, SchemaError), match=message):
             aligned(spark, tmp_path, *both, recode=recode)
+
+
+def test_a_broken_record_in_the_second_file_leaves_the_first_unwritten(spark, tmp_path):
+    (tmp_path / "one.csv").write_text("age,ill\n31,yes\n42,no\n")
+    (tmp_path / "two.csv").write_text("age,ill\n31,yes\n42\n")
+    paths = [{"path": str(tmp_path / f"{n}.csv")} for n in ("one", "two")]
+    config = parse({"release": paths, "recode": {"age": {"bands": 10}}})
+    with pytest.raises(ConfigError, match="two.csv: 1 record has more or fewer fields"):
+        write_recoded(spark, config, tmp_path / "coarser", "csv")
+    assert not (tmp_path / "coarser").exists()

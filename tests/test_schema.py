@@ -450,8 +450,8 @@ def test_empty_tables_and_broken_records_are_refused(spark, tmp_path):
     assert "2 records have more or fewer fields" in text and "delimiter" in text
     # also where a column that nobody uses is short of a value, so that those after it slip
     unused = csv(spark, tmp_path, f"q,z,s\n1,0,x\n2,{SECRET}\n1,0,y\n", "unused.csv")
-    assert "1 records have more or fewer fields" in faults(spark, unused, whole)
-    with pytest.raises(ConfigError, match="1 records have more or fewer"):
+    assert "1 record has more or fewer fields" in faults(spark, unused, whole)
+    with pytest.raises(ConfigError, match="1 record has more or fewer"):
         unused.check_records()
 
 

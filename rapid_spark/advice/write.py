@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as F
 
-from ..config import Config, ConfigError, Table, check_identifier, parse_as
-from ..io import quoted, read
+from ..config import Config, ConfigError, Recode, Table, check_identifier, parse_as
+from ..io import Source, quoted, read
 from .advise import dumped
 from .trial import file_names, recoded
 
@@ -39,7 +39,8 @@ def write_recoded(
         `{"releases", "config", "columns", "rows"}`.
 
     Raises:
-        ConfigError: nothing to recode, a column is missing, or a file is there already.
+        ConfigError: nothing to recode, a column is missing, a record is broken, or a file is there already; then nothing
+            is written.
     """
     if not config.release:
         raise ConfigError("release: name a table, in the file or by --release")
@@ -51,18 +52,14 @@ def write_recoded(
     if there:
         raise ConfigError(f"--output: {there[0]} is there already: name another folder")
     changed = {n: r for n, r in config.recode.items() if r.changes or r.drop}
-    rows = []
+    frames = []
+    for table in config.release:  # all of them before anything is written
+        say(f"checking {table.name}")
+        frames.append(_recoded(read(spark, table), changed, config))
     folder.mkdir(parents=True, exist_ok=True)
-    for table, place in zip(config.release, places, strict=True):
+    rows = []
+    for table, frame, place in zip(config.release, frames, places, strict=True):
         say(f"recoding {table.name}")
-        source = read(spark, table)
-        lower = {c.lower() for c in source.columns}
-        missing = [n for n in changed if n.lower() not in lower]
-        if missing:
-            raise ConfigError(f"recode: {table.name} has no column {missing[0]!r}")
-        done = recoded(source, changed, config)
-        frame = done.frame.select(*(F.col(quoted(c)) for c in done.columns))
-        source.check_records()
         rows.append(_write(frame, place, form))
     config_file = folder / EVALUATE
     releases = [
@@ -77,6 +74,17 @@ def write_recoded(
     )
     return {"release_id": new_id, "releases": [str(p) for p in places], "config": str(config_file),
             "columns": sorted(changed), "rows": rows}
+
+
+def _recoded(source: Source, changed: Mapping[str, Recode], config: Config) -> Any:
+    """The rows of a file as they are to be written; its faults are told now."""
+    lower = {c.lower() for c in source.columns}
+    missing = [n for n in changed if n.lower() not in lower]
+    if missing:
+        raise ConfigError(f"recode: {source.name} has no column {missing[0]!r}")
+    source.check_records()
+    done = recoded(source, changed, config)
+    return done.frame.select(*(F.col(quoted(c)) for c in done.columns))
 
 
 def _write(frame: Any, place: Path, form: str) -> int:
