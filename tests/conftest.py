@@ -19,9 +19,19 @@ os.environ.setdefault("RAPID_ADULT", str(Path(__file__).resolve().parent / "data
 os.environ.setdefault("RAPID_ADULT_ROWS", "600")
 
 
+# Modules of minutes, the longest first, so that of two processes none is left alone with one of them at the end.
+LONGEST = ("test_store", "test_run", "test_connect", "test_schema", "test_evaluation", "test_releases")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first, and among them those without Spark."""
-    items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, _uses_spark(item)))
+    """Fast tests first, and among them those without Spark; slow ones by the length of their modules."""
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, _uses_spark(item), _place(item)))
+
+
+def _place(item: pytest.Item) -> int:
+    if item.get_closest_marker("slow") is None or item.path.stem not in LONGEST:
+        return len(LONGEST)
+    return LONGEST.index(item.path.stem)
 
 
 def _uses_spark(item: pytest.Item) -> bool:

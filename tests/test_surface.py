@@ -99,6 +99,12 @@ def test_the_heat_map_has_a_cell_for_each_column_known() -> None:
     assert figure.axes[0].get_xticklabels()[-1].get_text() == "all others"
 
 
+def test_cells_below_chance_say_so_without_a_figure() -> None:
+    rates = [rate_of(Surface("a", (k,), "alone"), 100, at_risk, 0.9, 0.1) for k, at_risk in (("b", 5), ("c", 95))]
+    said = [t.get_text() for t in draw_heat(rates).axes[0].texts]
+    assert said == ["< 0", "50"]
+
+
 # --- progress ------------------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,8 @@ def draw_heat(rates: Sequence[Rate]) -> Figure:
     """Attributes (rows, the worst on top) against columns known; last, all others together, where they were tried.
 
     Each cell is `beyond_chance` of the attribute when the column is known: 0 is chance, 1 is certainty. Cells without a
-    figure are hatched, never shown as 0.
+    figure are hatched, never shown as 0; below chance, where there is no scale (a common value that is right by chance
+    for nearly all), only that is said.
     """
     targets, known, cells = heat(rates)
     rest = {r.target: r.beyond_chance for r in rates if r.kind == "rest" and r.beyond_chance is not None}
@@ -48,11 +49,15 @@ def draw_heat(rates: Sequence[Rate]) -> Figure:
         for (i, j), value in np.ndenumerate(cells):
             if np.isfinite(value):
                 colour = "white" if value > 0.55 else "black"
-                axes.text(j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize=8, color=colour)
+                axes.text(j, i, _percent(value), ha="center", va="center", fontsize=8, color=colour)
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
     bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     bar.set_label("RAPID beyond chance\n(0 %: chance, 100 %: certainty)", fontsize=9)
     return figure
+
+
+def _percent(value: float) -> str:
+    return "< 0" if value <= -0.005 else f"{abs(100 * value):.0f}"
 
 
 def _short(text: str) -> str:
