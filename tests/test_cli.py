@@ -195,6 +195,23 @@ def test_the_finding_fits_the_terminal_without_cut_figures(width: int, tables: i
     assert all(figure in text.getvalue() for figure in ("74.9 %", "[74.3 %, 75.4 %]", "+34.2", "84.3 % of 17,518"))
 
 
+def test_the_interval_of_a_maximum_over_copies_says_that_it_is_about_releases() -> None:
+    import pandas as pd
+
+    from rapid_spark.cli import finding
+    from rapid_spark.results import SUMMARY, frame
+
+    row = {
+        "registry": "r", "release_id": "1", "scored_on": "original", "qi_set": "all", "attacker": "rf", "status": "ok",
+        "sensitive_attribute": "ill", "measure": "normalized_gain", "target_type": "categorical", "threshold": 0.3,
+        "n": 1000, "confidence": 0.95, "weighting": "none",
+    }  # fmt: skip
+    copies: pd.DataFrame = frame([row | {"replicate": r, "rapid": rapid} for r, rapid in ((1, 0.30), (2, 0.34))], SUMMARY)
+    (line,) = finding.suite_lines(copies)
+    # mean 0.32, sd 0.0283 over two, t with one degree of freedom 12.706
+    assert line.startswith("ill: maximum 32.0 % (rf, interval [6.6 %, 57.4 %] for releases made in the same way), mean 32.0 %")
+
+
 def test_init_writes_a_file_that_loads_and_never_replaces_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.run(["init", "mine.yml"]) == 0
     assert load(tmp_path / "mine.yml").registry == "registry"

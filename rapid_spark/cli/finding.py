@@ -77,7 +77,9 @@ def suite_lines(summary: pd.DataFrame) -> list[str]:
         if number(group["rapid_max"]) is not None:
             over = f" over {group['attackers']} attackers" if group["attackers"] > 1 else ""
             inside = interval(group["max_low"], group["max_high"])
-            sure = f", interval {inside}" if inside else ""
+            # over copies it is another interval than the one that is explained below the table
+            whose = " for releases made in the same way" if several else ""
+            sure = f", interval {inside}{whose}" if inside else ""
             parts.append(f"maximum {percent(group['rapid_max'])} ({name(group['worst_attacker'])}{sure})")
             parts.append(f"mean {percent(group['rapid_mean'])}{over}")
         if several:
