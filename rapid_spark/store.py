@@ -317,7 +317,7 @@ class Store:
 
 def _version_in_log(log: Path, note: str) -> int | None:
     """As `_version`, from the last commits of a local table's log, without a Spark job."""
-    for commit in sorted(log.glob("*.json"), reverse=True)[:50]:
+    for commit in reversed(_commits(log)[-50:]):
         for line in commit.read_text(encoding="utf-8").splitlines():
             if '"commitInfo"' in line and json.loads(line).get("commitInfo", {}).get("userMetadata") == note:
                 return int(commit.stem)
@@ -326,9 +326,14 @@ def _version_in_log(log: Path, note: str) -> int | None:
 
 def _never_in_log(log: Path, run_id: str) -> bool:
     """Whether no commit of a local table ever named a run; False also where the log's beginning was cleaned away."""
-    commits = sorted(log.glob("*.json"))
+    commits = _commits(log)
     complete = [int(commit.stem) for commit in commits] == list(range(len(commits)))
     return complete and not any(run_id.encode() in commit.read_bytes() for commit in commits)
+
+
+def _commits(log: Path) -> list[Path]:
+    """Files of the commits in a local table's log, by version; what else is there (compacted commits) has other names."""
+    return sorted(commit for commit in log.glob("*.json") if commit.stem.isdigit())
 
 
 def _json(value: Mapping[str, Any]) -> str:

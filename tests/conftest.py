@@ -19,8 +19,8 @@ os.environ.setdefault("RAPID_ADULT", str(Path(__file__).resolve().parent / "data
 os.environ.setdefault("RAPID_ADULT_ROWS", "600")
 
 
-# Modules of minutes, the longest first, so that of two processes none is left alone with one of them at the end.
-LONGEST = ("test_store", "test_run", "test_connect", "test_schema", "test_evaluation", "test_releases")
+# Slow as a whole, the longest first, so that of two processes none is left alone with one of them at the end.
+LONGEST = ("test_store", "test_run", "test_connect", "test_evaluation", "test_releases")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,9 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(item: pytest.Item) -> int:
-    if item.get_closest_marker("slow") is None or item.path.stem not in LONGEST:
-        return len(LONGEST)
-    return LONGEST.index(item.path.stem)
+    return LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
 
 
 def _uses_spark(item: pytest.Item) -> bool:

@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rapid_spark.config import ConfigError
-from rapid_spark.store import Store, StoreError
+from rapid_spark.store import Store, StoreError, _never_in_log
 from rapid_spark.tables import tables, views
 from rapid_spark.warehouse import resolve
 
@@ -95,6 +95,15 @@ def test_store_that_cannot_be_made_is_refused_first(tmp_path):
             Store.open(None, str(place))
     with pytest.raises(ConfigError, match="no store at"):
         Store.open(None, str(tmp_path / "none"), create=False)
+
+
+def test_a_log_tells_of_no_run_only_while_it_is_whole(tmp_path):
+    for version in range(2):
+        (tmp_path / f"{version:020}.json").write_text(f'{{"add":{{"run_id":"run-{version}"}}}}')
+    (tmp_path / f"{0:020}.{1:020}.compacted.json").write_text("{}")
+    assert _never_in_log(tmp_path, "run-2") and not _never_in_log(tmp_path, "run-1")
+    (tmp_path / f"{0:020}.json").unlink()  # cleaned away, as Delta does after a checkpoint
+    assert not _never_in_log(tmp_path, "run-2")
 
 
 def test_tables_are_as_declared(store):
