@@ -144,7 +144,8 @@ def find_all(
     for name in config.recode:
         find(original, "the original", [Named("recode", name)], faults, [])
     for name in config.columns.types:
-        if name not in config.all_quasi_identifiers:
+        dropped = name in config.recode and config.recode[name].drop  # a quasi-identifier until it was dropped
+        if name not in config.all_quasi_identifiers and not dropped:
             faults.append(f"columns.types: {name!r} is not among the quasi-identifiers")
     found = {}
     for replicate, source in sorted(releases.items()):

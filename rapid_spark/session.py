@@ -7,6 +7,7 @@ RAPID_SPARK_JARS (a folder with Delta's jars, for machines without a network).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .config import Session, Table
+from .locks import held
 from .places import bytes_of
 from .resources import conf_path
 
@@ -37,6 +39,7 @@ JAVA_REMEDY = (
 )
 SCALA = "2.13"
 STARTED_HERE = "spark.rapid.started"
+DOWNLOAD = "spark.jars.packages"  # set only where Delta's jars are not on the disk yet
 # One JIT tier and one collector thread: a third off start and first statements, which dominate small runs. With much
 # to read, code that is compiled to the full takes a third off the whole (10 million records: 245 s against 160 s).
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -78,14 +81,13 @@ def get(settings: Session | None = None, debug: bool = False, tables: Iterable[T
     remote = os.environ.get("SPARK_REMOTE", "")
     if remote and not remote.startswith("local"):
         return _builder().getOrCreate()
-    conf = local_conf(settings, debug, bytes_of(t.path for t in tables if t is not None and t.path))
-    if remote:
-        # The Connect server is ours to start, and static settings must be there before it starts.
-        builder = _builder().config("spark.connect.grpc.binding.address", "127.0.0.1")
-        for key, value in conf.items():
-            builder = builder if key == "spark.master" else builder.config(key, value)
-        return builder.getOrCreate()
-    return _start(conf, debug)
+    size = bytes_of(t.path for t in tables if t is not None and t.path)
+    with contextlib.ExitStack() as lock:
+        lock.enter_context(held(_own_folder() / "delta-jars.lock"))
+        conf = local_conf(settings, debug, size)
+        if DOWNLOAD not in conf:
+            lock.close()  # kept else until Spark runs: Ivy fails where two processes download at once
+        return _start_server(conf) if remote else _start(conf, debug)
 
 
 def stop(spark: Any) -> None:
@@ -162,7 +164,7 @@ def local_conf(settings: Session | None = None, debug: bool = False, size: int =
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
         # Made by Spark at first use, for tables that nobody makes; otherwise in the user's working directory.
-        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), f"rapid_spark-{os.getuid()}", "warehouse")),
+        "spark.sql.warehouse.dir": str(_own_folder() / "warehouse"),
         "spark.hadoop.fs.permissions.umask-mode": "077",
         # Where in a program each column was made: several calls to Java for each column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -275,6 +277,14 @@ def _builder() -> Any:
     return SparkSession.builder
 
 
+def _start_server(conf: dict[str, str]) -> Any:
+    # The Connect server is ours to start, and static settings must be there before it starts.
+    builder = _builder().config("spark.connect.grpc.binding.address", "127.0.0.1")
+    for key, value in conf.items():
+        builder = builder if key == "spark.master" else builder.config(key, value)
+    return builder.getOrCreate()
+
+
 def _start(conf: dict[str, str], debug: bool) -> Any:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -297,7 +307,8 @@ def _start(conf: dict[str, str], debug: bool) -> Any:
 def _start_fault(output: IO[bytes], error: Exception) -> str:
     output.seek(0)
     text = output.read().decode(errors="replace") + str(error)
-    if "unresolved dependency" in text or "not found in" in text and "delta" in text:
+    lacking = ("unresolved dependency", "download failed")
+    if any(said in text for said in lacking) or "not found in" in text and "delta" in text:
         return (
             f"Delta's jars are not in {_ivy()} and could not be downloaded. Start once with a network, copy "
             "Ivy's folder from a machine that has it, or set RAPID_SPARK_JARS to a folder with the jars of "
@@ -326,10 +337,14 @@ def _delta_jars() -> dict[str, str]:
 
     builder = configure_spark_with_delta_pip(SparkSession.Builder())
     return {
-        "spark.jars.packages": builder._options["spark.jars.packages"],
+        DOWNLOAD: builder._options["spark.jars.packages"],
         "spark.jars.excludes": SHIPPED_WITH_SPARK,
         "spark.jars.ivy": str(_ivy()),
     }
+
+
+def _own_folder() -> Path:
+    return Path(tempfile.gettempdir(), f"rapid_spark-{os.getuid()}")
 
 
 def _ivy() -> Path:

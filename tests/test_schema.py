@@ -206,6 +206,9 @@ def test_declared_types(spark, tmp_path):
     text = faults(spark, {"q": ["1", SECRET, "?"], "s": [1, 2, 3]}, settings=config(columns={"types": {"q": "numeric"}}))
     assert "2 of 3 values" in text and "such as '?'" in text and "missing_codes" in text
     assert "not among the quasi-identifiers" in faults(spark, PEOPLE_2, settings=config(columns={"types": {"s": "numeric"}}))
+    # that of a quasi-identifier that a step of advice drops may stay
+    less = config(["p", "q"], ["s:categorical"], columns=declared, recode={"p": {"drop": True}})
+    assert [q.name for q in align(spark, original, settings=less).quasi_identifiers] == ["q"]
 
 
 def test_labels_of_whole_numbers_are_the_same_however_stored(spark):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -119,6 +121,31 @@ def test_jars_of_the_exact_versions_are_found(tmp_path):
     assert session.find_jars("4.4.0", "4.1", tmp_path) == []
     (tmp_path / "jars" / names[1]).unlink()
     assert session.find_jars("4.4.0", "4.2", tmp_path) == []
+
+
+def test_of_several_first_starts_one_downloads_and_the_others_wait(tmp_path, monkeypatch):
+    jars, starts = tmp_path / "jars", []
+
+    def start(conf, debug):
+        starts.append(conf)
+        time.sleep(0.2)
+        jars.touch()
+
+    monkeypatch.setattr(session, "_existing", lambda: None)
+    monkeypatch.setattr(session, "_own_folder", lambda: tmp_path)
+    monkeypatch.setattr(session, "local_conf", lambda *_: {} if jars.exists() else {session.DOWNLOAD: "delta"})
+    monkeypatch.setattr(session, "_start", start)
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    with ThreadPoolExecutor(3) as pool:
+        for call in [pool.submit(session.get) for _ in range(3)]:
+            call.result()
+    assert starts == [{session.DOWNLOAD: "delta"}, {}, {}]
+
+
+def test_a_download_that_breaks_off_names_the_remedy(tmp_path):
+    with open(tmp_path / "output", "w+b") as output:
+        output.write(b'Exception in thread "main" java.lang.RuntimeException: [download failed: io.delta#x]')
+        assert "RAPID_SPARK_JARS" in session._start_fault(output, RuntimeError())
 
 
 def test_folder_of_jars_without_the_right_one_is_refused(tmp_path, monkeypatch):
