@@ -75,12 +75,12 @@ class Source:
             return self
         return Source(
             self.number(), self.columns, self.name, self.is_text, self.version, self.replicate_column,
-            _technical("row_number", self.columns), self.corrupt,
+            technical("row_number", self.columns), self.corrupt,
         )  # fmt: skip
 
     def keyed(self, key: str) -> Source:
         """The same table with the padded keys from which `keyed.record_id` makes record ids. Runs no job."""
-        names = _technical("inner_pad", self.columns), _technical("outer_pad", self.columns)
+        names = technical("inner_pad", self.columns), technical("outer_pad", self.columns)
         return replace(self, frame=with_pads(self.frame.sparkSession, self.frame, names, key), pads=names)
 
     def column(self, name: str) -> Column:
@@ -147,7 +147,7 @@ def from_frame(spark: SparkSession, frame: Any, name: str = "frame") -> Source:
         raise ConfigError(f"{name}: expected a pandas or Spark data frame, found a {type(frame).__name__}")
     columns = tuple(str(c) for c in frame.columns)
     check_names(columns, name)
-    row_number = _technical("row_number", columns)
+    row_number = technical("row_number", columns)
     data = spark.createDataFrame(arrow_table(frame, columns, row_number))
     return Source(data, columns, name, row_number=row_number)
 
@@ -206,7 +206,7 @@ def _visible(file: Path, folder: Path) -> bool:
     return not any(part.startswith(("_", ".")) for part in file.relative_to(folder).parts)
 
 
-def _technical(name: str, columns: tuple[str, ...]) -> str:
+def technical(name: str, columns: tuple[str, ...]) -> str:
     """A name for a column of ours that none of the table's has."""
     taken = {c.lower() for c in columns}
     while name in taken:
@@ -225,7 +225,7 @@ def _read_csv(spark: SparkSession, table: Table, location: Location) -> Source:
         columns = _remote_header(spark, table, encoding, location)
         multi_line, size = True, SPREAD_FROM  # not looked through, so taken as files that must not be split
     paths = [Location(str(f), f).for_spark for f in files] or [location.given]
-    corrupt = _technical("corrupt_record", columns)
+    corrupt = technical("corrupt_record", columns)
 
     def frame(unsplit: bool, row_number: str | None = None) -> DataFrame:
         # The fields are read by their place, under names that Spark cannot mistake for each other.
@@ -247,7 +247,7 @@ def _read_csv(spark: SparkSession, table: Table, location: Location) -> Source:
         number = [F.col("row_number").alias(row_number)] if row_number is not None else []
         return data.select(*named, *number, F.col("corrupt").alias(corrupt))
 
-    number = (lambda: frame(True, _technical("row_number", columns))) if path and len(files) == 1 else None
+    number = (lambda: frame(True, technical("row_number", columns))) if path and len(files) == 1 else None
     return Source(
         frame(multi_line), columns, table.name, is_text=True, replicate_column=table.replicate_column,
         corrupt=corrupt, number=number,
@@ -312,7 +312,7 @@ def _read_parquet(spark: SparkSession, table: Table, location: Location) -> Sour
     except Exception as error:
         raise _unreadable(error, table.name) from None
     check_names(columns, table.name)
-    row_number = _technical("row_number", columns)
+    row_number = technical("row_number", columns)
 
     def frame(*further: str) -> DataFrame:
         rows = found

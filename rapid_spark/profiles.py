@@ -64,9 +64,9 @@ class TableTypes:
 
 
 def stored_types(source: Source) -> dict[str, Stored]:
-    """How each column of a table is stored. Runs no job."""
+    """How each column of a table is stored, the technical ones too. Runs no job."""
     by_name = {field.name: field.dataType for field in source.frame.schema.fields}
-    return {name: Stored.of(by_name[name]) for name in source.columns}
+    return {name: Stored.of(data_type) for name, data_type in by_name.items()}
 
 
 def column_types(source: Source, columns: Iterable[str], codes: Codes | None = None) -> TableTypes:

@@ -147,6 +147,9 @@ def find_all(
         dropped = name in config.recode and config.recode[name].drop  # a quasi-identifier until it was dropped
         if name not in config.all_quasi_identifiers and not dropped:
             faults.append(f"columns.types: {name!r} is not among the quasi-identifiers")
+    for name in config.columns.dates:
+        if name not in {n.name for n in everywhere} and name not in config.recode:
+            faults.append(f"columns.dates: {name!r} is neither a quasi-identifier nor a sensitive attribute")
     found = {}
     for replicate, source in sorted(releases.items()):
         place = "the release" if len(releases) == 1 else f"release {replicate}"

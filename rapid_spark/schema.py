@@ -29,6 +29,7 @@ from .counts import (
     level_counts,
     repeated_keys,
 )
+from .dates import dated
 from .findings import Counted, check_rows, check_targets, repeated_fault, too_many_levels, usable_sets
 from .io import Source, miscounted
 from .kept import let_go
@@ -149,9 +150,9 @@ def align(
     """Check the tables against the configuration and each other, and make them ready.
 
     Types are decided on the original and applied to the others (`agreement`). Jobs: one per table that has text
-    columns, one per table, one for the levels of all categorical targets, one for the keys of each table of real
-    people (two if some occur twice). The rows of a CSV with real people are kept in memory or on disk once the types
-    are known, until `Aligned.close`.
+    columns, one per table with `columns.dates`, one per table, one for the levels of all categorical targets, one for
+    the keys of each table of real people (two if some occur twice). The rows of a CSV with real people are kept in
+    memory or on disk once the types are known, until `Aligned.close`.
 
     Args:
         original: real people, one row a record.
@@ -166,7 +167,7 @@ def align(
     notes = Notes()
     tables = find_all(original, releases, holdout, config, notes.faults, notes.warnings)
     _raise(notes)
-    tables = coarsened(tables, config, notes)
+    tables = dated(coarsened(tables, config, notes), config, notes)
     _raise(notes)
     spark = original.frame.sparkSession
     found = at_once(spark, [functools.partial(_types, t, config) for t in tables.all])
@@ -214,7 +215,7 @@ def _raise(notes: Notes) -> None:
 
 def _types(found: Found, config: Config) -> TableTypes:
     source = found.source
-    wanted = found.columns.values() if found.real else source.columns  # a release's digest is of all columns
+    wanted = [*found.columns.values(), *(() if found.real else source.columns)]  # a release's digest is of all columns
     codes = {column: config.missing_codes(name) for name, column in found.columns.items()}
     return column_types(source, dict.fromkeys(wanted), codes)
 

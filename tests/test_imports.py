@@ -24,7 +24,7 @@ ROWS = (
     ("thresholds", "joint"),
     ("aggregates",),
     ("profiles", "relations", "report", "roles", "store", "studies", "summary", "markdown"),
-    ("agreement", "continuous", "continuous_null", "drivers", "microdata", "history", "recode",
+    ("agreement", "continuous", "continuous_null", "dates", "drivers", "microdata", "history", "recode",
      "upkeep", "latetracking"),
     ("generation", "normalise"),
     ("counts",),

@@ -245,6 +245,34 @@ def test_dates_and_times_as_targets_need_a_type(spark, tmp_path):
     assert align(spark, days, settings=config(sensitive=["s:categorical"])).targets[0].levels == {"2021-01-01": 2, "1899-12-31": 1}
 
 
+def test_dates_are_read_by_the_pattern_that_is_stated(spark, tmp_path):
+    written = {"q": ["03 Feb 2021", "1 Dec 1899", "2021-02-04"], "s": ["x", "y", "x"]}  # the last as any date may be written
+    stated = {"dates": {"q": "d MMM yyyy"}}
+    for table in (csv(spark, tmp_path, written), written):
+        aligned = align(spark, table, settings=config(columns=stated))
+        assert values(aligned.original, "q0") == [18661.0, -25598.0, 18662.0]
+        assert aligned.quasi_identifiers[0].kind == "numeric"
+        assert aligned.release_digest == align(spark, table).release_digest  # it tells files apart, not readings
+    secret = config(["s"], ["q:continuous"], columns=stated, threshold={"error": "absolute"})
+    assert values(align(spark, written, settings=secret).original, "s0") == [18661.0, -25598.0, 18662.0]
+    times = {"q": ["03.02.2021 12:00", "?"], "s": [1, 2]}
+    codes = {"dates": {"q": "dd.MM.yyyy HH:mm"}, "missing_codes": {"q": ["?"]}}
+    assert values(align(spark, times, settings=config(columns=codes)).original, "q0") == [18661.5, None]
+
+
+def test_values_that_are_no_dates_are_counted_and_patterns_that_are_none_refused(spark):
+    table = {"q": ["03 Feb 2021", SECRET, "31 Feb 2021"], "s": [1, 2, 3]}
+    text = faults(spark, table, settings=config(columns={"dates": {"q": "dd MMM yyyy"}}))
+    assert "2 values of 'q' in the original" in text and "'dd MMM yyyy'" in text and "missing_codes" in text
+    assert "not taken by Spark" in faults(spark, table, settings=config(columns={"dates": {"q": "qq bb"}}))
+    text = faults(spark, table, settings=config(columns={"dates": {"x": "dd MMM yyyy"}}))
+    assert "'x' is neither a quasi-identifier nor a sensitive attribute" in text
+    with pytest.raises(ConfigError, match="dd MMM yyyy"):
+        config(columns={"dates": {"q": "%d %b %Y"}})
+    with pytest.raises(ConfigError, match="read as dates"):
+        config(columns={"dates": {"q": "dd MMM yyyy"}}, recode={"q": {"bands": 10}})
+
+
 # --- missing values -----------------------------------------------------------------------------------------------
 
 

@@ -53,7 +53,7 @@ def own_names(
         **settings,
         "columns": {
             **roles, "key": [name(c) for c in roles["key"]], "types": types,
-            "missing_codes": {name(c): v for c, v in roles["missing_codes"].items()},
+            **{part: {name(c): v for c, v in roles[part].items()} for part in ("missing_codes", "dates")},
             **{role: name(roles[role]) for role in ROLES},
         },
         "quasi_identifiers": [name(c) for c in settings["quasi_identifiers"]],

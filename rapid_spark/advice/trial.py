@@ -103,7 +103,8 @@ class Bench:
         found = []
         for name, kind in kinds.items():
             recode = self.config.recode.get(name)
-            fixed = FAMILIES[types[own[name]].kind] == "time" or (recode is not None and recode.changes)
+            dates = FAMILIES[types[own[name]].kind] == "time" or name in self.config.columns.dates
+            fixed = dates or (recode is not None and recode.changes)
             values = self.rows[name].iloc[:0] if fixed else self.rows[name]
             found.append(Column(name, kind == "numeric", values))
         return found

@@ -182,6 +182,9 @@ def _role_faults(config: Config) -> Iterable[str]:
             yield f"recode: {name!r} is a key, which tells records apart: it cannot be coarser"
         if recode.drop and name in {s.name for s in config.sensitive_attributes}:
             yield f"recode.{name}.drop: what is not in the release cannot be evaluated: leave it out of sensitive_attributes"
+    for name in config.columns.dates:
+        if name in config.recode and config.recode[name].changes and not config.recode[name].drop:
+            yield f"recode: {name!r} is read as dates (columns.dates), which cannot be made coarser here"
     for column in config.baseline.by:
         if column not in quasi:
             yield f"baseline.by: {column!r} is not among the quasi-identifiers"

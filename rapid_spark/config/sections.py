@@ -67,6 +67,17 @@ class Columns(Model):
     types: dict[str, Literal["categorical", "numeric"]] = Field(
         default_factory=dict, description="per quasi-identifier, its kind where the data's own type misleads"
     )
+    dates: dict[str, str] = Field(
+        default_factory=dict, description="per column of text, how its dates are written: {diagnosed: dd MMM yyyy}"
+    )
+
+    @field_validator("dates")
+    @classmethod
+    def _patterns(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, pattern in value.items():
+            if "%" in pattern or not pattern.strip():
+                raise ValueError(f"{pattern!r} of {name!r} is no pattern: write days, months and years as dd MMM yyyy")
+        return value
 
     @field_validator("key", mode="before")
     @classmethod
