@@ -107,9 +107,10 @@ def test_noise_of_a_release_has_the_planned_scale():
 def test_expected_errors_after_post_processing_are_those_that_are_seen(rule):
     planned = plan([["a", "b"]], epsilon=0.05)
     exact = np.array([2000, 1500, 900, 600] + [0] * 8)
-    drawn = [tables.draw(planned, [exact], rule) for _ in range(60)]
+    drawn = [tables.draw(planned, [exact], rule) for _ in range(400)]
     seen = np.mean([abs(d.estimates[0] - exact).mean() for d in drawn])
-    said = np.mean([tables.expected_errors(d)[0] for d in drawn[:5]])
+    said = np.mean([tables.expected_errors(d)[0] for d in drawn[:100]])
+    # said is 0 to 15 % more, as noisy tables have fewer empty cells; the means' own errors are 2.5 and 1.5 %
     assert said == pytest.approx(seen, rel=0.35)
     assert seen < planned.shares[0].error_before
 

@@ -251,5 +251,5 @@ def test_vacuum_keeps_what_must_stay_and_says_which_versions_can_be_read(spark, 
     evaluated(store, "v5", "y")
     kept = vacuum(store, Rule(keep_last=1), "vacuum-3")
     assert kept["removed"] == ["vacuum-1", "v4"] and "x" in held(store)
-    assert not any(t["unreadable"] for t in kept["tables"])
+    assert not any(t["unreadable"] for t in kept["tables"]), (kept["tables"], versions)
     assert stat.S_IMODE(Path(store.directory).stat().st_mode) == 0o700
