@@ -57,6 +57,15 @@ def test_levels_are_merged_and_codes_masked() -> None:
     assert proposed(taken, False)["x: 3 rare levels merged"] == {"merge": {"all others": ["e", "f", "g"]}}
 
 
+def test_a_step_that_drops_every_quasi_identifier_is_seen() -> None:
+    from rapid_spark.advice.trial import leaves_any
+    from rapid_spark.config import parse
+
+    config = parse({"qi_sets": {"x": ["a"], "y": ["a", "b"]}, "sensitive_attributes": "ill:categorical"})
+    assert leaves_any(config, Step("drop a", {"a": {"drop": True}}))
+    assert not leaves_any(config, Step("drop both", {"a": {"drop": True}, "b": {"drop": True}}))
+
+
 def test_fewer_copies_are_proposed_where_there_are_several() -> None:
     assert [s.text for s in propose([], 5)] == ["publish one copy of 5", "publish 2 copies of 5"]
     assert propose([], 1) == []

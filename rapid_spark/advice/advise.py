@@ -21,7 +21,7 @@ from ..tables import quoted
 from .audited import Audited, audited
 from .ranking import Limit, Result, combinations, ranked
 from .steps import DELETION, propose
-from .trial import Bench, cores_of, file_names, with_step
+from .trial import Bench, cores_of, file_names, leaves_any, with_step
 
 MOST_STEPS = 60
 
@@ -143,7 +143,7 @@ def advise(
             "combinations of them"
         )
         results = bench.try_all(steps, say, cores)
-        together = combinations(results, before)
+        together = [step for step in combinations(results, before) if leaves_any(config, step)]
         results += bench.try_all(together, say, cores) if together else []
     limited = bool(limits) or judge is not None
     seconds = sum(r.seconds for r in (before, *results))

@@ -196,15 +196,16 @@ def with_step(config: Config, step: Step | None) -> Config:
     for name, change in step.recode.items():
         kept = {"suppressed": recode[name]["suppressed"]} if name in recode else {}
         recode[name] = {**kept, **change}
-    if not any(c for c in _left(config, step).values()):
+    if not leaves_any(config, step):
         raise ConfigError("no quasi-identifier is left: nobody could be told apart")
     release = before["release"][: step.replicates] if step.replicates else before["release"]
     return parse_as(Config, {**before, "recode": recode, "release": release})
 
 
-def _left(config: Config, step: Step) -> dict[str, list[str]]:
+def leaves_any(config: Config, step: Step) -> bool:
+    """Whether a step leaves any quasi-identifier."""
     dropped = {name for name, change in step.recode.items() if change.get("drop")}
-    return {name: [c for c in columns if c not in dropped] for name, columns in config.sets.items()}
+    return not dropped.issuperset(config.all_quasi_identifiers)
 
 
 def _nothing(_: str) -> bool:
